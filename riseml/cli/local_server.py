@@ -30,7 +30,9 @@ _START_INTERVAL = 0.01  # seconds between two tries to connect while a server st
 _RESTART_DELAY = 0.3  # seconds before another server is started
 _START_PATIENCE = 10.0  # seconds after which a user learns that a server without a store elsewhere does not start
 _MOST_REPLACED = 3  # older servers that one command replaces
-_MOST_KILLED = 5  # servers that were killed while they started, and are started again
+_KILLED_PAUSE = 0.1  # seconds; the pauses before servers are started again that were killed while they started grow
+_MOST_TOLD = 6  # servers that were killed while they started, after which the user learns of it
+_LONGEST_PAUSE = 10.0  # seconds, up to which they grow
 
 
 def connect_client(settings: Settings, environ: Mapping[str, str], printer: Printer) -> Client:
@@ -96,6 +98,18 @@ def ensure_server(
         Unreachable: the server does not start.
     """
     return probe_server(client) or _start_server(client, settings, tell, starter)
+
+
+def restore_server(client: Client, settings: Settings, tell: Callable[[str], object]) -> wire.ServerView:
+    """Return the server that answers on the socket, for a command that follows an experiment: one that is killed while
+    it starts is started again as often as needed, with pauses that grow.
+
+    Raises:
+        Unreachable: the server does not start, and it was not killed.
+    """
+    from riseml.cli.server_process import ServerStarter, spawn_server
+
+    return ensure_server(client, settings, tell, ServerStarter(spawn_server, most_killed=None))
 
 
 def probe_server(client: Client) -> wire.ServerView | None:
@@ -303,13 +317,22 @@ def _start_server(
             # next one.
             starter.wait(_RESTART_DELAY)
             process = starter.spawn(settings, starter.command)
-        elif code is not None and code < 0 and killed < _MOST_KILLED:  # not its own fault: another one may live
+        elif code is not None and code < 0 and starter.may_repeat(killed):  # not its own fault: another one may live
             killed += 1
+            _pause_after_kill(starter, killed, tell)
+            begun = starter.clock()
             process = starter.spawn(settings, starter.command)
         elif code is not None:
             error = read_start_error(settings.log, log_size)
             raise Unreachable(f"the riseml server did not start: {error}", _hint_at_log(settings))
     raise Unreachable(f"the riseml server did not answer within {starter.deadline:.0f} s", _hint_at_log(settings))
+
+
+def _pause_after_kill(starter: ServerStarter, killed: int, tell: Callable[[str], object]) -> None:
+    """Wait before another server is started after so many that were killed: no time at first, then longer each time."""
+    if killed == _MOST_TOLD:
+        tell(f"The riseml server was killed {killed} times while it started. Starting it again, with pauses.")
+    starter.wait(min(_LONGEST_PAUSE, 2 ** (killed - 1) * _KILLED_PAUSE) if killed > 1 else 0.0)
 
 
 def _name_store(settings: Settings) -> str:

@@ -17,6 +17,7 @@ from riseml.client.server_client import LogQuery
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.output.printer import Printer
+    from riseml.client.exchange import OnCut
     from riseml.client.server_client import Client
 
 _RESTART_TRY = 3  # failed requests (about a second) before this command starts the server itself
@@ -102,20 +103,25 @@ def get_exit_code(end: wire.EndEntry | None) -> int:
     return 0 if end is None else _EXIT_CODES.get(end["state"], ExperimentFailed.exit_code)
 
 
-def make_reconnect(context: CommandContext, client: Client) -> Callable[[int], None]:
+def make_reconnect(context: CommandContext, client: Client) -> OnCut:
     """Return the function that the client calls when the server is lost, with the number of failed requests so far.
 
     The function tells the user once that the server is lost, and starts the user's own server when no other command
-    does, as often as it is lost.
+    does, as often as it is lost, with pauses that grow.
     """
+    server = 0  # the process of the server that answered last
 
-    def reconnect(tries: int) -> None:
+    def reconnect(tries: int) -> bool:
+        nonlocal server
         if tries == 0:
             context.printer.say("Lost the riseml server; connecting again. The experiment goes on.")
-        if tries >= _RESTART_TRY and client.address.socket is not None:
-            from riseml.cli.local_server import ensure_server
+        if tries < _RESTART_TRY or client.address.socket is None:
+            return False
+        from riseml.cli.local_server import restore_server
 
-            ensure_server(client, context.settings(), context.printer.say)
+        before = server
+        server = restore_server(client, context.settings(), context.printer.say)["pid"]
+        return server != before
 
     return reconnect
 

@@ -50,6 +50,11 @@ class ServerStarter:
     deadline: float = ANSWER_DEADLINE  # seconds
     clock: Callable[[], float] = time.monotonic  # seconds
     wait: Callable[[float], object] = field(default_factory=lambda: threading.Event().wait)  # takes seconds
+    most_killed: int | None = 5  # servers that were killed while they started, and are started again; None: all of them
+
+    def may_repeat(self, killed: int) -> bool:
+        """Return True when another server may be started after so many that were killed."""
+        return self.most_killed is None or killed < self.most_killed
 
 
 def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:

@@ -190,6 +190,10 @@ class ServerAbsent(Unreachable):
     """No server takes a connection: nothing was done."""
 
 
+OnCut = Callable[[int], bool | None]
+"""Takes the number of failed tries before each new one, and returns True when another server answers now."""
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How long the client tries to reach a lost server. The waits between two tries grow."""
@@ -211,12 +215,13 @@ class RetryTimer:
         self._tries = 0
         self._since = self._retry.clock()
 
-    def wait(self, error: Unreachable | None, on_cut: Callable[[int], None] | None) -> None:
-        """Wait before the next try, longer each time; raise `error` after the limit of the retry policy."""
+    def wait(self, error: Unreachable | None, on_cut: OnCut | None) -> None:
+        """Wait before the next try, longer each time; raise `error` after the limit of the retry policy. The limit
+        begins again with each new server that `on_cut` has found or started."""
         if error is not None and self._retry.clock() - self._since > self._retry.limit:
             raise error
-        if on_cut is not None:
-            on_cut(self._tries)
+        if on_cut is not None and on_cut(self._tries):
+            self._since = self._retry.clock()
         self._retry.wait(min(_LONGEST_WAIT, 0.1 * 2**self._tries) if self._tries else 0)
         self._tries += 1
 

@@ -20,6 +20,7 @@ from riseml.client.exchange import (
     Address,
     AnswerLost,
     Exchange,
+    OnCut,
     RetryPolicy,
     RetryTimer,
     ServerAbsent,
@@ -404,7 +405,7 @@ class Client:
         return self._post(path, wire.KeptView, params={"keep": str(keep).lower()})
 
     def stream_log(
-        self, identity: str, query: LogQuery | None = None, on_cut: Callable[[int], None] | None = None
+        self, identity: str, query: LogQuery | None = None, on_cut: OnCut | None = None
     ) -> Iterator[wire.Entry]:
         """Yield the entries of a log, without heartbeats.
 
@@ -440,7 +441,7 @@ class Client:
             self.close()
             timer.wait(cut, on_cut)
 
-    def ask_until_answered(self, ask: Callable[[], Answer], on_cut: Callable[[int], None] | None = None) -> Answer:
+    def ask_until_answered(self, ask: Callable[[], Answer], on_cut: OnCut | None = None) -> Answer:
         """Return what `ask` returns, and call it again while the server does not answer; `on_cut` as in `stream_log`.
 
         Raises:

@@ -269,6 +269,32 @@ def test_a_server_that_is_killed_each_time_is_an_error(tmp_path: Path) -> None:
         ensure_server(client, make_settings(tmp_path), print, make_starter(*children))
 
 
+def test_a_command_that_follows_starts_killed_servers_as_often_as_needed_with_growing_pauses(
+    fake_server: FakeServer,
+) -> None:
+    """Together they take far more than the time that one server has to start."""
+    hidden = (fake_server.home / "server.sock").rename(fake_server.home / "hidden.sock")
+    children = [*[FakeProcess([None, -9]) for _ in range(30)], FakeProcess([None])]
+    pauses: list[float] = []
+
+    def start(settings: Settings, command: Sequence[str]) -> ServerProcess:
+        if len(children) == 1:
+            hidden.rename(fake_server.home / "server.sock")
+        return children.pop(0)
+
+    def wait(seconds: float) -> None:
+        pauses.append(seconds)
+
+    moments = iter(float(number) for number in range(1000))
+    starter = ServerStarter(start, (), 15.0, lambda: next(moments), wait, most_killed=None)
+    with Client(Address(fake_server.home / "server.sock")) as client:
+        assert ensure_server(client, make_settings(fake_server.home), print, starter)["pid"] == 7
+    assert not children
+    assert pauses[:5] == [0.0, 0.2, 0.4, 0.8, 1.6]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == 10.0
+
+
 def test_a_start_that_takes_long_names_the_server_and_its_store(tmp_path: Path) -> None:
     told: list[str] = []
     settings = replace(make_settings(tmp_path), store="postgresql+psycopg://me:secret@db.example/riseml")

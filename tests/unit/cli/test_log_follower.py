@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import pytest
 
@@ -46,12 +45,13 @@ def test_logs_of_an_ended_experiment_end_with_0(riseml: Riseml, fake_server: Fak
 def test_a_lost_server_is_started_again_however_often_it_is_lost(
     fake_server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[Path] = []
-    monkeypatch.setattr(local_server, "ensure_server", lambda client, settings, tell: started.append(settings.home))
+    """The limit of time begins again with each new server, and not with one that answers and gives no log."""
+    pids = [*range(100, 136), 135]
+    monkeypatch.setattr(local_server, "restore_server", lambda client, settings, tell: {"pid": pids.pop(0)})
     printer = Printer(io.StringIO(), io.StringIO())
     context = CommandContext(printer, {"RISEML_HOME": str(fake_server.home)}, fake_server.home)
     with Client(Address(fake_server.home / "server.sock")) as client:
         reconnect = make_reconnect(context, client)
-        for tries in range(6):
-            reconnect(tries)
-    assert started == [fake_server.home] * 3
+        answers = [reconnect(tries) for tries in range(40)]
+    assert answers == [*[False] * 3, *[True] * 36, False]
+    assert not pids, "it asked for a server each time that the client could not reach one"
