@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from typing import Any
 
 from tests.support.rig import BASE, GO, Rig
@@ -11,6 +12,7 @@ from tests.support.slurm_cluster import SlurmCluster
 from tests.support.waiting import DEADLINE
 
 LINES = 200
+AWAY = 5.0  # seconds without a server
 COUNT = f"i=0; while [ $i -lt {LINES} ]; do echo line $i; i=$((i+1)); done"
 LISTEN = """python3 -c '
 import os, socket
@@ -110,6 +112,22 @@ def test_a_server_that_dies_after_the_submission_adopts_the_gang(slurm_rig: Rig,
     assert cluster.list_jobs(slurm_rig.server_id(), "all") == [job]
     lines = [line for line in slurm_rig.lines("1") if " line " in line]
     assert lines == [f"1.master line {number}" for number in range(LINES)] * 2
+
+
+def test_a_gang_that_ends_without_a_server_has_its_own_time(slurm_rig: Rig) -> None:
+    uptime = "cat /proc/uptime >$OUTPUT_DIR/{}"
+    slurm_rig.submit(three({"master": f"{uptime.format('began')}; {GO}; {uptime.format('ended')}"}))
+    slurm_rig.wait_state("1", "RUNNING")
+    go = slurm_rig.go_file("1")
+    slurm_rig.wait("the master runs", lambda: (go.parent / "began").exists() or None)
+    slurm_rig.kill()
+    go.touch()
+    threading.Event().wait(AWAY)
+    slurm_rig.start()
+    assert slurm_rig.wait_closed("1")["state"] == "FINISHED"
+    began, ended = (float((go.parent / name).read_text().split()[0]) for name in ("began", "ended"))
+    (row,) = slurm_rig.get("/v1/results", of="1")["experiments"]
+    assert ended - began - 1 <= row["seconds"] <= ended - began + 2, "its roles start one after the other"
 
 
 def test_a_submission_whose_answer_is_lost_is_found_again(slurm_rig: Rig, cluster: SlurmCluster) -> None:
