@@ -20,7 +20,7 @@ from riseml.control.images import (
 )
 from riseml.control.observation import Observation
 from riseml.control.saving import find_restore
-from riseml.control.times import date_end, date_loss, date_start
+from riseml.control.times import HostClocks, date_end, date_loss, date_start
 from riseml.job_programs import gang_rules
 from riseml.model import ActionFailure, ContainerObservation, Experiment, HostObservation, Image, Job
 
@@ -34,10 +34,9 @@ GOOD_ENDS = frozenset({Reason.NO_LONGER_NEEDED, Reason.STOPPED_EARLY})
 def settle_jobs(experiment: Experiment, observation: Observation, images: ImageLocations) -> Experiment:
     """Return the experiment with an up-to-date record of every job."""
     experiment = note_shells(experiment, observation)
+    clocks = HostClocks(experiment, observation)
     jobs = [
-        _settle_build(experiment, job, observation)
-        if job.part is JobDuty.PREPARES
-        else _settle_job(experiment, job, observation)
+        _settle_build(experiment, job, observation) if job.part is JobDuty.PREPARES else _settle_job(job, clocks)
         for job in experiment.jobs
     ]
     return _settle_images(with_jobs(experiment, jobs), observation, images)
@@ -218,7 +217,9 @@ def _mark_build(job: Job, state: State, observation: Observation) -> Job:
     return replace(job, state=state, reason=Reason.PREPARE, started_at=job.started_at or observation.now)
 
 
-def _settle_job(experiment: Experiment, job: Job, observation: Observation) -> Job:
+def _settle_job(job: Job, clocks: HostClocks) -> Job:
+    experiment = clocks.experiment
+    observation = clocks.observation
     if job.host is None or job.state in TERMINAL:
         return job
     host = observation.hosts.get(job.host)
@@ -231,31 +232,33 @@ def _settle_job(experiment: Experiment, job: Job, observation: Observation) -> J
             return job
         lost = date_loss(experiment, job, observation)
         return _end_without_exit(lost, observation, State.FAILED, Reason.HOST_LOST, f"host {job.host} is silent")
-    return _settle_on_host(experiment, job, host, observation)
+    return _settle_on_host(job, host, clocks)
 
 
-def _settle_on_host(experiment: Experiment, job: Job, host: HostObservation, observation: Observation) -> Job:
+def _settle_on_host(job: Job, host: HostObservation, clocks: HostClocks) -> Job:
     """Return the record of a job whose host answers."""
+    experiment = clocks.experiment
+    observation = clocks.observation
     container = host.containers.get(experiment.key_of(job))
     if container is None:
         return _settle_absent(experiment, job, host, observation)
     if container.late:
         return job
     if container.running:
-        return _settle_running(experiment, job, container, observation)
+        return _settle_running(job, container, clocks)
     if container.started:
-        return _settle_exit(experiment, job, container, observation)
+        return _settle_exit(job, container, clocks)
     if container.error:
         reason = container.ending or Reason.START_FAILED
         return _end_without_exit(job, observation, State.FAILED, reason, container.error)
     return _settle_queued(_settle_absent(experiment, job, host, observation), container.waits)
 
 
-def _settle_running(experiment: Experiment, job: Job, container: ContainerObservation, observation: Observation) -> Job:
+def _settle_running(job: Job, container: ContainerObservation, clocks: HostClocks) -> Job:
     if job.state is State.RUNNING and job.reason is Reason.RUNNING and job.started_at is not None:
         return replace(job, message="") if job.message else job
     return replace(
-        date_start(experiment, job, container, observation.now),
+        date_start(job, container, clocks),
         state=State.RUNNING,
         reason=Reason.RUNNING,
         message="",
@@ -379,9 +382,9 @@ def _settle_queued(job: Job, waits: str) -> Job:
     return replace(job, reason=Reason.IN_QUEUE, message=waits)
 
 
-def _settle_exit(experiment: Experiment, job: Job, container: ContainerObservation, observation: Observation) -> Job:
+def _settle_exit(job: Job, container: ContainerObservation, clocks: HostClocks) -> Job:
     code = container.exit_code or 0
-    job = replace(date_end(experiment, job, container, observation), exit_code=code, oom=container.oom)
+    job = replace(date_end(job, container, clocks), exit_code=code, oom=container.oom)
     ending = job.ending or container.ending
     if ending is not None:
         state = State.FINISHED if ending in GOOD_ENDS else State.KILLED

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from riseml.base.names import HostName
 from riseml.base.states import TERMINAL, JobDuty, Reason
 from riseml.control.observation import Observation
 from riseml.model import ContainerObservation, Experiment, Job, Verdict
@@ -20,33 +21,67 @@ _CAUSED = frozenset({Reason.CASCADE, Reason.NO_LONGER_NEEDED})
 """Reasons of jobs that riseml ended because another one had ended: it may have done so much later."""
 
 
-_FAR_BEHIND = timedelta(seconds=2)
+_FAR_BEHIND = 2.0
+"""Seconds. A clock that is so far behind does not say when after the placement a job started: what was seen is new."""
 
 
-def date_start(experiment: Experiment, job: Job, container: ContainerObservation, now: datetime) -> Job:
+class HostClocks:
+    """How far the clocks of hosts are ahead, as what one pass saw of the jobs of an experiment shows.
+
+    All jobs of a host get the same shift, so that the order of their ends stays. The first ones that were dated decide.
+    """
+
+    def __init__(self, experiment: Experiment, observation: Observation) -> None:
+        self.experiment = experiment
+        self.observation = observation
+        self._found: dict[HostName, float] = {}
+
+    def find_ahead(self, host: HostName) -> float:
+        """Return the seconds by which the clock of a host is ahead: no job starts before it has its place, and what was
+        seen is not in the future."""
+        if host not in self._found:
+            self._found[host] = self._compare(host)
+        return self._found[host]
+
+    def _compare(self, host: HostName) -> float:
+        jobs = [job for job in self.experiment.gang if job.host == host]
+        dated = [job.ahead for job in jobs if job.started_at is not None]
+        containers = self.observation.hosts[host].containers
+        spans = [_find_span(containers.get(self.experiment.key_of(job))) for job in jobs]
+        starts = [span[0] for span in spans if span is not None]
+        if not starts:
+            return dated[0] if dated else 0.0
+        newest = (max(span[1] for span in spans if span is not None) - self.observation.now).total_seconds()
+        if dated:
+            return max(dated[0], newest)
+        placed = self.experiment.placed_at
+        behind = 0.0 if placed is None else max(0.0, (placed - min(starts)).total_seconds())
+        return newest if behind > _FAR_BEHIND else max(-behind, newest)
+
+
+def date_start(job: Job, container: ContainerObservation, clocks: HostClocks) -> Job:
     """Return the record of a job that runs with its start."""
     if job.started_at is not None:
         return job
-    started = container.started_at or now
-    latest = started + timedelta(seconds=container.ran or 0.0)
-    return replace(job, started_at=started, ahead=_find_ahead(experiment, started, latest, now))
+    started = container.started_at or clocks.observation.now
+    return replace(job, started_at=started, ahead=_find_ahead(job, clocks))
 
 
-def date_end(experiment: Experiment, job: Job, container: ContainerObservation, observation: Observation) -> Job:
+def date_end(job: Job, container: ContainerObservation, clocks: HostClocks) -> Job:
     """Return the record of a job that has ended with its start and its end."""
     started = job.started_at or container.started_at
     if started is None:
-        return replace(job, ended_at=container.finished_at or observation.now)
-    begun = replace(job, started_at=started)
+        return replace(job, ended_at=container.finished_at or clocks.observation.now)
+    ahead = job.ahead if job.started_at is not None else _find_ahead(job, clocks)
+    begun = replace(job, started_at=started, ahead=ahead)
     ran = _measure_run(container)
     if ran is not None:
         ended = started + timedelta(seconds=ran)
     elif container.finished_at is not None:
         ended = max(started, container.finished_at)
     else:
-        ended = _find_last_moment(experiment, begun, container.last_sign, observation)
-    ahead = job.ahead if job.started_at is not None else _find_ahead(experiment, started, ended, observation.now)
-    return replace(begun, ended_at=ended, ahead=ahead)
+        ended = _find_last_moment(clocks.experiment, begun, container.last_sign, clocks.observation)
+    return replace(begun, ended_at=ended)
 
 
 def date_loss(experiment: Experiment, job: Job, observation: Observation) -> Job:
@@ -114,16 +149,16 @@ def find_time_over(experiment: Experiment, observation: Observation) -> datetime
     return bound if all(_is_settled(experiment, job, observation) for job in experiment.gang) else None
 
 
-def _find_ahead(experiment: Experiment, started: datetime, latest: datetime, now: datetime) -> float:
-    """Return the seconds by which the clock of a host is ahead: no job starts before it has its place, and what was
-    seen is not in the future.
+def _find_ahead(job: Job, clocks: HostClocks) -> float:
+    return 0.0 if job.host is None else clocks.find_ahead(job.host)
 
-    A clock that is far behind does not say when after the placement a job started: then what was seen counts as new.
-    """
-    placed = experiment.placed_at
-    behind = timedelta() if placed is None else max(timedelta(), placed - started)
-    newest = (latest - now).total_seconds()
-    return newest if behind > _FAR_BEHIND else max(-behind.total_seconds(), newest)
+
+def _find_span(container: ContainerObservation | None) -> tuple[datetime, datetime] | None:
+    """Return the first and the last moment of a job that its host has dated; None: it has dated none."""
+    if container is None or container.late or container.started_at is None:
+        return None
+    ran = container.started_at + timedelta(seconds=container.ran or 0.0)
+    return container.started_at, max(ran, container.finished_at or ran)
 
 
 def _measure_run(container: ContainerObservation) -> float | None:

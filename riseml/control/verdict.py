@@ -167,7 +167,7 @@ def _list_members(experiment: Experiment, now: datetime) -> list[gang_rules.Memb
     """Return the jobs as the rules of gangs see them."""
     graces = {planned.name: planned.grace for planned in experiment.plan.jobs}
     return [
-        gang_rules.Member(job.part.value, job.state.value, job.over_at or now, graces.get(job.name, 0.0))
+        gang_rules.Member(job.part.value, job.state.value, job.ended_at or now, graces.get(job.name, 0.0))
         for job in experiment.jobs
     ]
 
@@ -215,19 +215,26 @@ def _find_gang_cause(experiment: Experiment, observation: Observation) -> Iterat
     over_at = find_time_over(experiment, observation)
     if over_at is None and not any(_may_decide(job) for job in experiment.jobs):
         return
-    cause = gang_rules.find_first_cause(_list_members(experiment, observation.now), over_at)
-    if cause is None:
-        return
-    if cause.place is None:
+    cause = gang_rules.find_first_cause(_list_members(experiment, observation.now))
+    ended = observation.now if cause is None else _date_cause(experiment, cause)
+    if over_at is not None and (cause is None or (over_at, 0) < (ended, cause.rank)):
         message = f"it reached max_duration of {experiment.plan.policy.max_duration:.10g} s"
-        verdict = Verdict(State.FAILED, Reason.MAX_DURATION, observation.now, message=message)
-    elif cause.state == gang_rules.FINISHED:
-        verdict = Verdict(State.FINISHED, Reason.COMPLETED, observation.now, experiment.jobs[cause.place].name)
-    else:
+        yield _VerdictCause(over_at, 0, Verdict(State.FAILED, Reason.MAX_DURATION, observation.now, message=message))
+    elif cause is not None and cause.place is not None:
         job = experiment.jobs[cause.place]
-        again = _may_retry(experiment, job)
-        verdict = Verdict(State.FAILED, job.reason, observation.now, job.name, job.message, again)
-    yield _VerdictCause(cause.at, cause.rank, verdict)
+        verdict = Verdict(State.FINISHED, Reason.COMPLETED, observation.now, job.name)
+        if cause.state != gang_rules.FINISHED:
+            again = _may_retry(experiment, job)
+            verdict = Verdict(State.FAILED, job.reason, observation.now, job.name, job.message, again)
+        yield _VerdictCause(ended, cause.rank, verdict)
+
+
+def _date_cause(experiment: Experiment, cause: gang_rules.Cause) -> datetime:
+    """Return when jobs have decided, by the server's clock; the order of their ends is that of their hosts' clocks."""
+    jobs = [experiment.jobs[cause.place or 0]]
+    if cause.state == gang_rules.FINISHED:
+        jobs = [job for job in experiment.jobs if job.part is JobDuty.DECIDES]
+    return max((job.over_at for job in jobs if job.over_at is not None), default=cause.at)
 
 
 def _may_decide(job: Job) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from riseml.base.names import HostName
 from riseml.base.states import TERMINAL, Reason, State
-from riseml.control.times import date_end
+from riseml.control.times import HostClocks, date_end
 from riseml.model import Capacity, ContainerObservation
 from riseml.server.api.views.record_views import count_run_seconds
 from riseml.spec.config.types import Retry, RetryOn
@@ -239,9 +239,9 @@ def test_the_last_trace_on_the_host_counts_when_it_is_the_later_one() -> None:
     trace = simulation.now - timedelta(seconds=60)
     ended = ContainerObservation(key, "c", started=True, exit_code=137, last_sign=trace)
     seen = replace(simulation.observe(), last_signs={key: trace - HOUR / 2})
-    assert date_end(record, job, ended, seen).ended_at == trace
+    assert date_end(job, ended, HostClocks(record, seen)).ended_at == trace
     seen = replace(seen, last_signs={})
-    assert date_end(record, job, ended, seen).ended_at == simulation.now, "the server was there until now"
+    assert date_end(job, ended, HostClocks(record, seen)).ended_at == simulation.now, "the server was there until now"
 
 
 def test_a_limit_waits_for_a_host_that_does_not_answer_yet() -> None:
@@ -271,3 +271,11 @@ def test_the_jobs_keep_the_times_of_their_host() -> None:
     assert job.ended_at - job.started_at == timedelta(seconds=20)
     assert job.started_at - job.begun_at == pytest.approx(HOUR, abs=timedelta(seconds=2))
     assert simulation.stored[1].started_at == job.begun_at
+
+
+@pytest.mark.parametrize("ahead", [HOUR, -HOUR, timedelta(seconds=2), timedelta(seconds=-2)])
+def test_of_two_ends_without_a_server_the_first_one_decides_whatever_the_clock_of_the_host(ahead: timedelta) -> None:
+    script = Script({"master": [(12, 3)] * 3, "worker.1": [(10, 4)] * 3}, ahead=ahead)
+    record = play(script, frozenset(range(5, 40))).stored[1]
+    assert record.verdict is not None
+    assert record.verdict.job == "worker.1"
