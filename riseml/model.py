@@ -235,6 +235,7 @@ class Experiment:
     sub: int | None = None  # number in its set; None: not in a set
     set_id: int | None = None  # key of its set in the store; None: not in a set
     concurrency: int = 1  # how many experiments of the set may run at once
+    paused: bool = False  # a user has paused its set: none of its experiments gets a place
     snapshot: str = ""  # digest of the project archive; empty: no files
     resolved: Resolved = ()  # each base is set once, before the first job gets a place, and never changed
     environment: Environment = field(default=(), repr=False)  # variables from the user, sealed
@@ -256,6 +257,11 @@ class Experiment:
     waits_since: datetime | None = None  # when the last attempt ended; None: another one runs, or none follows
     closed: bool = False  # the experiment has ended, and nothing of it is left on any host
     version: int = 0  # the revision that was read; a save must name it
+
+    @property
+    def awaits_resume(self) -> bool:
+        """True when it gets no place because a user has paused its set. What has begun goes on, also with a retry."""
+        return self.paused and self.started_at is None
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -504,6 +510,7 @@ class Sample:
 
 
 MOST_TRIALS = 1_000  # trials of one set
+FIRST_TRIALS = 5  # failed trials that end a search in which none has ended well, unless it has `max_failed`
 
 Point = tuple[tuple[str, str], ...]
 """The value of each parameter as jobs get it, in the order of riseml.yml."""
@@ -523,6 +530,8 @@ class SearchEnd(enum.Enum):
     COMPLETED = "COMPLETED"
     EXHAUSTED = "EXHAUSTED"
     TOO_MANY_FAILED = "TOO_MANY_FAILED"
+    FIRST_FAILED = "FIRST_FAILED"
+    STOPPED = "STOPPED"
     KILLED = "KILLED"
     BROKEN = "BROKEN"
 
@@ -531,6 +540,8 @@ END_SENTENCES: dict[SearchEnd, str] = {
     SearchEnd.COMPLETED: "all trials have ended",
     SearchEnd.EXHAUSTED: "every combination of the parameters was tried",
     SearchEnd.TOO_MANY_FAILED: "more trials failed than search.max_failed allows",
+    SearchEnd.FIRST_FAILED: f"the first {FIRST_TRIALS} trials failed, and none ended well",
+    SearchEnd.STOPPED: "a user has stopped the search",
     SearchEnd.KILLED: "killed by a user",
     SearchEnd.BROKEN: "riseml itself failed to choose a point; see the server's log",
 }
@@ -587,6 +598,7 @@ class SearchRecord:
     trials: tuple[Trial, ...] = ()  # runs, by number
     end: SearchEnd | None = None  # None: it goes on
     variables: tuple[EnvVariable, ...] = ()  # `train.env`: what the trials get, without the caller's values
+    paused: bool = False  # no further trial is made or gets a place until the user resumes it
 
     @property
     def live(self) -> tuple[Trial, ...]:

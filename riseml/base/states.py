@@ -31,7 +31,8 @@ class Wanted(enum.Enum):
 
     RUN = "RUN"
     KILL = "KILL"
-    STOP = "STOP"  # its search stops it: other trials do better
+    # its search stops it: other trials do better; of a set: no further experiment starts, and those that run go on
+    STOP = "STOP"
 
 
 class JobDuty(enum.Enum):
@@ -79,6 +80,7 @@ class Reason(enum.Enum):
     NO_ROOM = "NO_ROOM"
     NEXT = "NEXT"
     CONCURRENCY = "CONCURRENCY"
+    PAUSED = "PAUSED"
     NO_LEADER = "NO_LEADER"
     PLACED = "PLACED"
     IN_QUEUE = "IN_QUEUE"
@@ -106,6 +108,8 @@ class Reason(enum.Enum):
     NOT_STARTED = "NOT_STARTED"
     RETRY = "RETRY"
     NONE_FINISHED = "NONE_FINISHED"
+    TOO_MANY_FAILED = "TOO_MANY_FAILED"
+    NO_METRIC = "NO_METRIC"
     INTERNAL = "INTERNAL"
 
 
@@ -118,6 +122,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.NO_ROOM: "Waiting for room in the pool",
     Reason.NEXT: "Next in the queue: room is kept for it",
     Reason.CONCURRENCY: "Waiting for another experiment of the set to end",
+    Reason.PAUSED: "A user has paused its set",
     Reason.NO_LEADER: "Waiting until the Docker swarm of its hosts has a leader",
     Reason.PLACED: "Starting on its host",
     Reason.IN_QUEUE: "Waits in the queue of its cluster",
@@ -145,5 +150,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.NOT_STARTED: "Never started: the experiment ended before",
     Reason.RETRY: "Another attempt follows",
     Reason.NONE_FINISHED: "No experiment of the set finished",
+    Reason.TOO_MANY_FAILED: "Too many trials of its search failed",
+    Reason.NO_METRIC: "No trial reported the metric of its search",
     Reason.INTERNAL: "riseml itself failed; see the server's log",
 }

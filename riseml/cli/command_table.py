@@ -53,6 +53,12 @@ _COMMANDS = (
         "monitor", "experiments", "monitor_experiment", "Show what jobs use, and what they asked for, every 2 s."
     ),
     CommandPlace("kill", "experiments", "kill_experiments", "End experiments with all their jobs."),
+    CommandPlace(
+        "search",
+        "search",
+        "change_search",
+        "Pause, resume or stop a set that goes on, or change how many of its experiments run at the same time.",
+    ),
     CommandPlace("exec", "jobs", "run_command", "Run a command in a running job.", takes_options=False),
     CommandPlace("shell", "jobs", "open_shell", "Open a shell in a running job, on your terminal."),
     CommandPlace("forward", "forward", "forward_port", "Reach a port of a running job at 127.0.0.1."),

@@ -228,6 +228,10 @@ class Client:
         """Add trials to a set whose points a search chooses, and return the set. It is not repeated."""
         return self._post(_format_path("experiments", identity, "trials"), wire.ExperimentView, json=request)
 
+    def change_set(self, identity: str, change: wire.SetChangeRequest) -> wire.ExperimentView:
+        """Pause, resume or stop a set, or change how many of its experiments run at the same time; return the set."""
+        return self._post(_format_path("experiments", identity, "search"), wire.ExperimentView, json=change)
+
     def compare_experiments(self, identities: Sequence[str]) -> wire.ComparisonView:
         """Return what differs between experiments."""
         return self._get("/comparison", wire.ComparisonView, params={"of": list(identities)})

@@ -40,6 +40,7 @@ class BlockerKind(enum.StrEnum):
     ROOM = "room"  # the resources are not free yet
     RESERVED = "reserved"  # what is free is kept for another experiment
     TURN = "turn"  # its hosts are still clearing its last place
+    PAUSED = "paused"  # a user has paused its set
     CONCURRENCY = "concurrency"  # its set already runs as many experiments as it may
     SUBNETS = "subnets"  # no subnet is left for its network
     DATA = "data"  # no host that has room has its data
@@ -151,6 +152,10 @@ def _find_blockers(
     observation = placement.seen
     if any(isinstance(action, ReleaseHost) and action.experiment == experiment.id for action in observation.busy):
         yield _make_blocker(BlockerKind.TURN, "the place that it had is being cleared first")
+    if experiment.awaits_resume:
+        resume = f"`riseml search {experiment.number} --resume` lets it go on"
+        yield _make_blocker(BlockerKind.PAUSED, f"its set is paused; {resume}")
+        return
     if placement.progress.sets.are_full_for(experiment):
         going = tuple(
             member.id for member in world.experiments if member.set_id == experiment.set_id and _has_place(member)

@@ -30,17 +30,21 @@ class SetMember(Protocol):
         """When its first job started; None: no job has run."""
 
 
-def roll_up_set(experiments: Sequence[SetMember], *, goes_on: bool = False) -> tuple[State, Reason]:
+def roll_up_set(
+    experiments: Sequence[SetMember], *, goes_on: bool = False, failure: Reason | None = None
+) -> tuple[State, Reason]:
     """Return the state of a set: of its most advanced member while one is active, then a summary of how the members
     ended.
 
     A set is RUNNING from its first running job until all members have ended, also between two members.
     A set with a finished member is FINISHED, however the others ended (RiseML 1.2.3). Otherwise it is FAILED when a
     member failed, or else KILLED when one was killed. A member that its search has stopped early has not finished.
+    A set whose search has failed is FAILED when all its members have ended.
 
     Args:
         experiments: the members.
         goes_on: a search may make further members, so that the set has not ended even if all members have.
+        failure: why its search has failed; None: it has not, or there is none.
 
     Raises:
         ValueError: the set has no members.
@@ -51,17 +55,23 @@ def roll_up_set(experiments: Sequence[SetMember], *, goes_on: bool = False) -> t
     if states <= TERMINAL and goes_on:
         return State.RUNNING, Reason.RUNNING
     if states <= TERMINAL:
-        if any(
-            experiment.state is State.FINISHED and experiment.reason is not Reason.STOPPED_EARLY
-            for experiment in experiments
-        ):
-            return State.FINISHED, Reason.COMPLETED
-        if State.FAILED in states:
-            return State.FAILED, Reason.NONE_FINISHED
-        return (State.KILLED, Reason.KILLED_BY_USER) if State.KILLED in states else (State.FINISHED, Reason.COMPLETED)
+        return _roll_up_ended(experiments) if failure is None else (State.FAILED, failure)
     state = next(state for state in _ACTIVE if state in states)
     reason = next(experiment.reason for experiment in experiments if experiment.state is state)
     return State.RUNNING if any(experiment.started_at for experiment in experiments) else state, reason
+
+
+def _roll_up_ended(experiments: Sequence[SetMember]) -> tuple[State, Reason]:
+    """Return the state of a set whose members have all ended."""
+    states = {experiment.state for experiment in experiments}
+    if any(
+        experiment.state is State.FINISHED and experiment.reason is not Reason.STOPPED_EARLY
+        for experiment in experiments
+    ):
+        return State.FINISHED, Reason.COMPLETED
+    if State.FAILED in states:
+        return State.FAILED, Reason.NONE_FINISHED
+    return (State.KILLED, Reason.KILLED_BY_USER) if State.KILLED in states else (State.FINISHED, Reason.COMPLETED)
 
 
 def describe_set_end(experiments: Sequence[SetMember], best: str = "") -> str:

@@ -140,6 +140,7 @@ def _make_webhook_desk(services: Services, database: Database) -> WebhookLoopPar
         ends=EndStore(database),
         milestones=MilestoneStore(database),
         experiments=services.stores.experiments,
+        searches=services.stores.searches,
         news=threading.Event(),
         note=DeliveryNotes(services.stores.logs, services.loops.notifier.publish_lines).note,
     )

@@ -318,7 +318,7 @@ class ExperimentStore:
 def select_details(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:
     """Return the experiments that meet a condition, oldest first."""
     query = (
-        sa.select(*select_texts(experiments), sets.c.concurrency)
+        sa.select(*select_texts(experiments), sets.c.concurrency, sets.c.paused)
         .outerjoin(sets, experiments.c.set_id == sets.c.id)
         .where(condition)
         .order_by(experiments.c.id)

@@ -73,6 +73,7 @@ def to_experiment(row: sa.RowMapping, jobs: Iterable[str]) -> Experiment:
         sub=row["sub"],
         set_id=row["set_id"],
         concurrency=row["concurrency"] or 1,
+        paused=bool(row["paused"]),
         project=row["project"],
         plan=parse_json(row["plan"], Plan),
         jobs=tuple(parse_json(job, Job) for job in jobs),

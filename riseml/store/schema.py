@@ -62,6 +62,7 @@ sets = Table(
     Column("number", Integer, nullable=False),  # number of the set; its experiments have it too
     Column("project", String(128), nullable=False),
     Column("concurrency", Integer, nullable=False),  # experiments that run at the same time
+    Column("paused", Boolean, nullable=False, server_default=false()),  # no further experiment of it starts
     _make_moment_column("created_at", nullable=False),
     # The columns below have values only for a set with a search.
     Column("search", JSON(none_as_null=True)),  # `model.SearchPlan`; NULL: every combination of the parameters

@@ -37,7 +37,7 @@ from riseml.store.schema import experiments, kept_outputs, sets, trials
 _IDS_PER_QUERY = 500
 _RECORD = (
     *(sets.c.id, sets.c.user, sets.c.number, sets.c.search, sets.c.concurrency, sets.c.wanted, sets.c.most_trials),
-    *(sets.c.search_end, sets.c.variables),
+    *(sets.c.search_end, sets.c.variables, sets.c.paused),
 )  # without the templates of its trials, which may be large
 
 
@@ -60,6 +60,15 @@ class ToldTrial:
     outcome: TrialOutcome
     value: float | None = None  # value of the metric
     message: str = ""  # why it counts as failed
+
+
+@dataclass(frozen=True, slots=True)
+class SetChange:
+    """What a user changes of a set that goes on."""
+
+    paused: bool | None = None  # no further experiment of it starts; None: as it is
+    concurrency: int | None = None  # experiments that run at the same time; None: as it is
+    stop: bool = False  # what has not begun never begins, and what runs goes on
 
 
 class SearchStore:
@@ -137,6 +146,11 @@ class SearchStore:
         with self._database.read_transaction() as connection:
             return connection.execute(sa.select(sets.c.id).where(condition)).first() is not None
 
+    def load_wanted(self, set_id: int) -> Wanted:
+        """Return what the user wants of a set, with a search or without one."""
+        with self._database.read_transaction() as connection:
+            return Wanted(connection.execute(sa.select(sets.c.wanted).where(sets.c.id == set_id)).scalar_one())
+
     def load_templates(self, set_id: int) -> tuple[Template, ...]:
         """Return what the trials of a search run."""
         with self._database.read_transaction() as connection:
@@ -146,10 +160,11 @@ class SearchStore:
     def add_trial(self, set_id: int, new: NewTrial, now: datetime) -> int | None:
         """Store a trial with its experiment, and return the id of that experiment.
 
-        None: the trial exists already, or the search ends; then nothing is stored.
+        None: the trial exists already, or the search ends or is paused; then nothing is stored.
         """
         with self._database.write_transaction() as connection:
             going = sa.and_(sets.c.id == set_id, sets.c.search_end.is_(None), sets.c.wanted == Wanted.RUN.value)
+            going = sa.and_(going, sets.c.paused.is_(False))
             row = connection.execute(sa.select(sets.c.environment, sets.c.most_trials).where(going)).mappings().first()
             last = connection.execute(sa.select(sa.func.max(trials.c.number)).where(trials.c.set_id == set_id)).scalar()
             if row is None or new.number != 1 + (last or 0) or new.point_number > row["most_trials"]:
@@ -230,10 +245,13 @@ class SearchStore:
         """
         values = {"search_end": None, "wanted": Wanted.RUN.value}
         with self._database.write_transaction() as connection:
-            columns = (sets.c.user, sets.c.number, sets.c.search_end, sets.c.most_trials, sets.c.search)
-            user, number, ended, most, plan = connection.execute(sa.select(*columns).where(sets.c.id == set_id)).one()
-            repeat = max(1, len(from_json(plan, SearchPlan).seeds))
-            total = most if ended is None else _count_points(connection, set_id)
+            columns = (sets.c.user, sets.c.number, sets.c.search_end, sets.c.wanted, sets.c.most_trials, sets.c.search)
+            row = connection.execute(sa.select(*columns).where(sets.c.id == set_id)).one()
+            user = row.user
+            number = row.number
+            repeat = max(1, len(from_json(row.search, SearchPlan).seeds))
+            goes_on = row.search_end is None and row.wanted == Wanted.RUN.value
+            total = row.most_trials if goes_on else _count_points(connection, set_id)
             if (total + more) * repeat > MOST_TRIALS:
                 runs = f" with {repeat} runs each" if repeat > 1 else ""
                 raise Refused(
@@ -246,11 +264,36 @@ class SearchStore:
 
     def request_end(self, set_id: int) -> bool:
         """Store that the user has ended this search: it makes no further trials. True: it made some before."""
-        going = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None), sets.c.wanted == Wanted.RUN.value)
+        is_alive = sets.c.wanted != Wanted.KILL.value
+        going = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None), is_alive)
         with self._database.write_transaction(vital=True) as connection:
             before = connection.execute(sa.select(sets.c.id).where(sets.c.id == set_id, going)).first()
             connection.execute(sets.update().where(sets.c.id == set_id).values(wanted=Wanted.KILL.value))
             return before is not None
+
+    def change_set(self, set_id: int, change: SetChange) -> None:
+        """Store what a user wants of a set, with a search or without one. Repeated, it changes nothing further.
+
+        The records of its open experiments get a new version: the control loop reads them again, and drops what it has
+        decided from the older ones.
+        """
+        values: dict[str, Any] = {}
+        if change.paused is not None:
+            values["paused"] = change.paused
+        if change.concurrency is not None:
+            values["concurrency"] = change.concurrency
+        members = experiments.c.set_id == set_id, experiments.c.ended_at.is_(None)
+        fresh = {"version": experiments.c.version + 1}
+        with self._database.write_transaction(vital=True) as connection:
+            if change.stop:
+                is_running = sets.c.id == set_id, sets.c.wanted == Wanted.RUN.value
+                connection.execute(sets.update().where(*is_running).values(wanted=Wanted.STOP.value))
+                waiting = *members, experiments.c.placed_at.is_(None), experiments.c.started_at.is_(None)
+                not_begun = experiments.update().where(*waiting, experiments.c.wanted == Wanted.RUN.value)
+                connection.execute(not_begun.values(wanted=Wanted.KILL.value, **fresh))
+            if values:
+                connection.execute(sets.update().where(sets.c.id == set_id).values(**values))
+                connection.execute(experiments.update().where(*members).values(**fresh))
 
     def _load_records(self, condition: sa.ColumnElement[bool]) -> tuple[SearchRecord, ...]:
         columns = (experiments.c.state, experiments.c.reason, experiments.c.closed, experiments.c.placed_at)
@@ -284,6 +327,7 @@ def _to_record(row: sa.RowMapping, tried: tuple[Trial, ...]) -> SearchRecord:
         concurrency=row["concurrency"],
         wanted=Wanted(row["wanted"]),
         most_trials=row["most_trials"],
+        paused=row["paused"],
         trials=tried,
         end=None if row["search_end"] is None else SearchEnd(row["search_end"]),
         variables=from_json(row["variables"] or [], tuple[EnvVariable, ...]),

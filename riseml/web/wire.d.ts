@@ -127,6 +127,7 @@ export type SavedSummary = { place: string; state: "waiting" | "saving" | "saved
 export type SavedView = { place: string; state: "waiting" | "saving" | "saved" | "incomplete" | "nothing"; saved_at: string | null; files: number; bytes: number; missing: number; trouble: string; done: number; total: number; restored: RestoredView | null; id: string; manifest: Array<SavedFileView>; missing_paths: Array<string>; left_out: Array<LeftOutFile> };
 export type SearchView = { method: string; metric: string; goal: "maximize" | "minimize"; objective: string; seed: number; trials: number; repeat: number; made: number; running: number; complete: number; stopped: number; failed: number; best: BestTrial | null; end: string | null; message: string; next: string; variables: Array<string> };
 export type ServerView = { version: string; revision: string; package: string; id: string; pid: number; started_at: string; home: string; executor: string; note: string; missing_engine: string; engine: string; output: string; data: string; problem: string; active: number; closing: number; searches: number };
+export type SetChangeRequest = { paused: boolean | null; concurrency: number | null; stop: boolean };
 export type SetExplanation = { id: string; state: StateName; counts: Record<string, number>; search: string | null; members: Array<ExplanationView> };
 export type ShortageView = { lack: "cpus" | "mem" | "gpus" | "label" | "gpu"; needs: number; free: number; total: number; held_by: Array<string>; text: string };
 export type StateEntry = { type: "state"; cursor: string; id: string; time: string; state: StateName; reason: string; sentence: string; message: string; exit_code: number | null };
@@ -170,6 +171,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /experiments/${string}/keep` ? KeptView :
   Request extends `POST /experiments/${string}/kill` ? ExperimentView :
   Request extends `POST /experiments/${string}/save` ? SavedView :
+  Request extends `POST /experiments/${string}/search` ? ExperimentView :
   Request extends `POST /experiments/${string}/trials` ? ExperimentView :
   Request extends `POST /snapshots/${string}/contents` ? MissingContents :
   Request extends `PUT /snapshots/${string}/manifest` ? MissingContents :

@@ -162,7 +162,12 @@ from riseml.wire.saves import (
     SaveRequest as SaveRequest,
     StoreKeys as StoreKeys,
 )
-from riseml.wire.searches import BestTrial as BestTrial, SearchView as SearchView, TrialRequest as TrialRequest
+from riseml.wire.searches import (
+    BestTrial as BestTrial,
+    SearchView as SearchView,
+    SetChangeRequest as SetChangeRequest,
+    TrialRequest as TrialRequest,
+)
 from riseml.wire.server import (
     BackedUpHome as BackedUpHome,
     MovedHome as MovedHome,

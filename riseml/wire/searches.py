@@ -41,6 +41,14 @@ class SearchView(TypedDict):
     variables: list[str]  # names of the caller's variables that its trials get
 
 
+class SetChangeRequest(TypedDict):
+    """A change of a set that goes on, with a search or without one."""
+
+    paused: bool | None  # true: no further experiment of it starts; false: they start again; null: as it is
+    concurrency: Annotated[int, Ge(1), Le(10000)] | None  # how many run at the same time; null: as it is
+    stop: bool  # what has not begun never begins, and what runs goes on
+
+
 class TrialRequest(TypedDict):
     """A request for further trials of a set."""
 

@@ -34,7 +34,7 @@ def start_postgres(*folder: Path) -> str:
 
 
 def flatten_plans(connection: sa.Connection) -> None:
-    """Make the plans of a store those of a version before 0014: with the keys of the policy beside the other ones.
+    """Make a store one of a version before 0014: the plans have the keys of the policy beside the other ones.
 
     Args:
         connection: a transaction that writes.
@@ -46,6 +46,7 @@ def flatten_plans(connection: sa.Connection) -> None:
     for row in connection.execute(sa.select(sets.c.id, sets.c.templates).where(sets.c.templates.is_not(None))).all():
         templates = [[values, _flatten(plan)] for values, plan in row.templates]
         connection.execute(sets.update().where(sets.c.id == row.id).values(templates=templates))
+    connection.execute(sa.text("ALTER TABLE sets DROP COLUMN paused"))
 
 
 def drop_waits(connection: sa.Connection) -> None:

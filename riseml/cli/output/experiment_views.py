@@ -60,7 +60,7 @@ def list_experiments(
         row = [
             experiment["id"],
             experiment["project"],
-            experiment["state"],
+            "PAUSED" if experiment["reason"] == "PAUSED" else experiment["state"],
             format_age(experiment["created_at"], now),
             describe_type(experiment),
         ]

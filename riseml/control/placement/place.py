@@ -90,7 +90,8 @@ class PlacementPass:
         releasing = frozenset(action.experiment for action in self.seen.busy if isinstance(action, ReleaseHost))
         served: dict[int, Experiment] = {}
         for waiting in queue:
-            if waiting.id in placed_before or waiting.id in releasing:  # its hosts still clear its last place
+            is_clearing = waiting.id in placed_before or waiting.id in releasing
+            if is_clearing and not waiting.awaits_resume:  # its hosts still clear its last place
                 self._choose_head(waiting)
             elif not (self.progress.is_over and waiting.reason is Reason.NO_ROOM and waiting.set_id is None):
                 served[waiting.id] = self._serve(waiting)
@@ -114,7 +115,7 @@ class PlacementPass:
     def _serve(self, waiting: Experiment) -> Experiment:
         """Return the experiment with its place, or with the reason why it has none."""
         if self.progress.sets.are_full_for(waiting):
-            return _keep_waiting(waiting, Reason.CONCURRENCY)
+            return _keep_waiting(waiting, Reason.PAUSED if waiting.awaits_resume else Reason.CONCURRENCY)
         placed = self._place_gang(waiting)
         if placed is not None:
             self.progress.sets.add(placed)

@@ -42,7 +42,9 @@ class SetCounts:
     placed: Counter[int]  # by the id of the set
 
     def are_full_for(self, experiment: Experiment) -> bool:
-        """Return True when as many experiments of the set run as `train.concurrency` allows."""
+        """Return True when as many experiments of the set run as its concurrency allows, or a user has paused it."""
+        if experiment.awaits_resume:
+            return True
         return experiment.set_id is not None and self.placed[experiment.set_id] >= experiment.concurrency
 
     def add(self, experiment: Experiment) -> None:

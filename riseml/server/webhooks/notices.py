@@ -7,10 +7,11 @@ from datetime import datetime
 
 from riseml.base.names import experiment_name
 from riseml.base.records import dataclass
-from riseml.base.states import State
+from riseml.base.states import SENTENCES, State
 from riseml.base.terminal_text import plain_line
 from riseml.control.rollup import describe_set_end, roll_up_set
-from riseml.model import Experiment
+from riseml.control.search_steps import find_search_failure
+from riseml.model import Experiment, SearchRecord
 from riseml.store.ends import ExperimentEnd
 from riseml.store.milestones import Milestone
 
@@ -48,11 +49,12 @@ def make_end_notice(end: ExperimentEnd) -> Notice:
     )
 
 
-def make_set_notice(end: ExperimentEnd, members: Sequence[Experiment]) -> Notice:
-    """Return the notice of the end of a set, which is the end of its last experiment."""
-    state, reason = roll_up_set(members)
+def make_set_notice(end: ExperimentEnd, members: Sequence[Experiment], search: SearchRecord | None = None) -> Notice:
+    """Return the notice of the end of a set, which is the end of its last experiment, with its search if it has one."""
+    failure = find_search_failure(search)
+    state, reason = roll_up_set(members, failure=failure)
     name = str(end.number)
-    message = describe_set_end(members)
+    message = describe_set_end(members) + (f". {SENTENCES[failure]}" if failure else "")
     started = min((member.started_at for member in members if member.started_at is not None), default=None)
     document = _make_document(end, name, message) | {
         "state": state.value,

@@ -33,6 +33,7 @@ from riseml.server.webhooks.webhook_file import Webhook, WebhookFormat, find_fil
 from riseml.store.ends import EndStore, ExperimentEnd, SetProgress
 from riseml.store.experiments import ExperimentStore
 from riseml.store.milestones import MilestoneStore
+from riseml.store.searches import SearchStore
 
 DEADLINE = 15.0  # seconds that a request takes at most
 
@@ -58,6 +59,7 @@ class WebhookLoopParts:
     ends: EndStore
     milestones: MilestoneStore
     experiments: ExperimentStore
+    searches: SearchStore
     news: threading.Event  # set when there may be new notices
     note: Callable[[int, str], None]  # writes a line into the log of an experiment
 
@@ -257,7 +259,8 @@ class WebhookLoop(threading.Thread):
         if progress is not SetProgress.ENDED:
             return None
         members = [detail.experiment for detail in self._desk.experiments.find_by_number(end.user, end.number)]
-        notice = make_set_notice(end, members)
+        search = self._desk.searches.load_searches((end.set_id,)).get(end.set_id)
+        notice = make_set_notice(end, members, search)
         is_wanted = notice.state is not None and hook.wants(end.project, notice.state, end.notify)
         return notice if is_wanted else None
 

@@ -52,7 +52,8 @@ function describe({ view }) {
   if (view.search) return view.search.message;
   if (view.type === "set") {
     const ended = view.experiments.filter((one) => hasEnded(one.state)).length;
-    return `${ended} of ${countNoun(view.experiments.length, "experiment")} ended`;
+    const pause = view.reason === "PAUSED" ? ", paused" : "";
+    return `${ended} of ${countNoun(view.experiments.length, "experiment")} ended${pause}`;
   }
   const shown = Object.entries(view.parameters).map(([name, value]) => `${name}=${value}`);
   return shown.join("  ") || (view.type === "experiment" ? "" : view.type);

@@ -91,3 +91,77 @@ def test_a_trial_that_does_worse_stops_and_a_kill_ends_the_search(tmp_path: Path
         end = rig.wait_closed("1")
         assert (end["search"]["end"], end["search"]["running"]) == ("KILLED", 0)
         assert end["search"]["made"] < MANY
+
+
+_WAITS = 'until [ -e "$OUTPUT_DIR/../go" ]; do sleep 0.02; done; echo "riseml.report {\\"score\\": {{x}}}"'
+
+
+def test_a_set_is_paused_changed_and_stopped_and_a_killed_server_knows_it(tmp_path: Path) -> None:
+    """A grid (1) and a search (2), whose experiments wait for a file in the folder of their set."""
+    train: dict[str, Any] = {"image": BASE, "run": _WAITS, "resources": {"cpus": 0.1, "mem": "64MiB"}}
+    search = {"method": "random", "trials": MANY, "metric": "score", "goal": "maximize", "seed": 7}
+    spaces = ({"parameters": {"x": [1, 2, 3, 4]}}, {"parameters": {"x": {"uniform": {"min": 0, "max": 1}}}})
+    with Rig(tmp_path / "home", None) as rig:
+
+        def change(name: str, **changes: Any) -> None:
+            answer = rig.post(
+                f"/v1/experiments/{name}/search", {"paused": None, "concurrency": None, "stop": False} | changes
+            )
+            assert answer.status_code == 200, answer.text
+
+        def list_states(name: str) -> list[str]:
+            return [member["state"] for member in rig.experiment(name)["experiments"]]
+
+        def wait_first(name: str, state: str) -> None:
+            rig.wait(f"{name}.1 is {state}", lambda: list_states(name)[0] == state)
+
+        def wait_running(name: str, count: int) -> None:
+            rig.wait(f"{count} of {name} run", lambda: list_states(name).count("RUNNING") == count)
+
+        rig.submit(json.dumps({"project": "toaster", "train": train | spaces[0]}))
+        rig.submit(json.dumps({"project": "toaster", "train": train | spaces[1] | {"search": search}}))
+        for name in ("1", "2"):
+            wait_first(name, "RUNNING")
+            change(name, paused=True)
+        rig.kill()
+        rig.start()
+        for name in ("1", "2"):
+            Path(rig.experiment(name)["output"], "go").touch()
+            wait_first(name, "FINISHED")
+            Path(rig.experiment(name)["output"], "go").unlink()
+        paused = rig.experiment("1")
+        assert (paused["reason"], list_states("1")[1:]) == ("PAUSED", ["PENDING"] * 3)
+        assert (rig.experiment("2")["reason"], len(list_states("2"))) == ("PAUSED", 1)
+        rig.wait("2.1 has its result", lambda: rig.experiment("2")["search"]["complete"])
+        assert rig.experiment("2")["search"]["message"].startswith("trial 1 of 200, paused, best 2.1 score")
+        for name in ("1", "2"):
+            change(name, paused=False, concurrency=2)
+            wait_running(name, 2)
+            change(name, stop=True)
+            Path(rig.experiment(name)["output"], "go").touch()
+        assert [member["state"] for member in rig.wait_closed("1")["experiments"]] == ["FINISHED"] * 3 + ["KILLED"]
+        ended = rig.wait_closed("2")
+        assert (ended["state"], ended["search"]["end"], ended["search"]["complete"]) == ("FINISHED", "STOPPED", 3)
+
+
+def test_a_search_fails_when_its_first_trials_fail_or_report_no_metric(tmp_path: Path) -> None:
+    """The state, the message and the end of the log, from which `riseml train` takes its exit code, say the same."""
+    with Rig(tmp_path / "home", None) as rig:
+        failing = json.loads(make_config(trials=MANY))
+        failing["train"] |= {"run": "exit 7  # {{x}} {{hold}}", "concurrency": 2}
+        for name, config in (("1", json.dumps(failing)), ("2", make_config(metric="scor", trials=2))):
+            rig.submit(config)
+            ended, end = rig.wait_closed(name), rig.logs(name)[-1]
+            assert (ended["state"], end["state"], ended["reason"]) == ("FAILED", "FAILED", end["reason"])
+            assert ended["message"] == end["message"]
+            states = [entry["state"] for entry in rig.logs(name) if entry["type"] == "state" and entry["id"] == name]
+            assert states[-1] == "FAILED"
+        first = rig.experiment("1")
+        assert (first["reason"], first["search"]["end"]) == ("TOO_MANY_FAILED", "FIRST_FAILED")
+        assert first["search"]["made"] in (5, 6), "one more may have run when the fifth one failed"
+        assert first["message"].endswith("the first 5 trials failed, and none ended well")
+        second = rig.experiment("2")
+        assert (second["reason"], second["message"]) == (
+            "NO_METRIC",
+            "2 of 2 finished; no trial reported scor; there is score",
+        )

@@ -26,6 +26,7 @@ NOT_PRINTED |= {
     "PinnedImage",
     "RerunNeeds",
     "SaveRequest",
+    "SetChangeRequest",
     "StoreKeys",
     "TrialRequest",
 }

@@ -24,6 +24,7 @@ VERBS = [
     "logs",
     "monitor",
     "kill",
+    "search",
     "server",
     "system",
     "server stop",

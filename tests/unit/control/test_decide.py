@@ -375,6 +375,26 @@ def test_a_set_keeps_its_concurrency() -> None:
     assert roll_up_set(list(simulation.stored.values()))[0] is State.RUNNING
 
 
+def test_a_paused_set_starts_nothing_further_and_what_has_begun_goes_on_with_its_retries() -> None:
+    simulation = make_simulation(Capacity(10, 8192))
+    plan = make_plan("train", retry=Retry(max=1))
+    begun, waiting = (
+        make_experiment(identity, plan, number=7, sub=identity, set_id=1, paused=True) for identity in (1, 2)
+    )
+    simulation.submit(replace(begun, paused=False))
+    simulation.settle()
+    simulation.submit(replace(simulation.stored[1], paused=True))
+    simulation.submit(waiting)
+    simulation.submit(make_experiment(3, make_plan("train")))
+    simulation.exit(1, "train", 1)
+    simulation.settle()
+    assert [simulation.state(identity) for identity in (1, 2, 3)] == [State.RUNNING, State.PENDING, State.RUNNING]
+    assert (simulation.stored[2].reason, simulation.stored[1].jobs[-1].attempt) == (Reason.PAUSED, 2)
+    simulation.submit(replace(simulation.stored[2], paused=False, concurrency=2))
+    simulation.settle()
+    assert simulation.state(2) is State.RUNNING
+
+
 def test_an_orphan_is_removed(simulation: Simulation) -> None:
     other = make_simulation(Capacity(8, 8192))
     other.hosts = simulation.hosts

@@ -49,6 +49,8 @@ def test_sets_subnets_ports_and_clearing_hosts_can_block() -> None:
     found = tell(look(h1=site(8)), *members)
     assert [(one["block"], one["by"]) for one in found["blockers"]] == [(BlockerKind.CONCURRENCY, ["5.1"])]
     assert found["summary"] == "train.concurrency: 1 of the set at the same time (5.1 now)"
+    found = tell(look(h1=site(8)), replace(members[1], paused=True))
+    assert found["summary"] == "its set is paused; `riseml search 5 --resume` lets it go on"
     pool = replace(look(h1=site(8)), subnets="10.213.0.0/26")
     found = tell(pool, ready(1, ONE_JOB), ready(2, ONE_JOB))
     assert [one["block"] for one in found["blockers"]] == [BlockerKind.SUBNETS]

@@ -31,6 +31,13 @@ def test_a_set_in_which_none_finished_is_no_success(states: str, state: State, r
     assert describe_set_end(members) == text
 
 
+def test_a_set_whose_search_has_failed_is_no_success_although_members_finished() -> None:
+    running = make_experiment(1, make_plan("train"), set_id=1)
+    ended = replace(running, state=State.FINISHED, reason=Reason.COMPLETED)
+    assert roll_up_set([ended], failure=Reason.NO_METRIC) == (State.FAILED, Reason.NO_METRIC)
+    assert roll_up_set([ended, running], failure=Reason.NO_METRIC)[0] is running.state, "it goes on"
+
+
 def test_a_set_runs_between_two_members_too() -> None:
     ended, next_one = (make_experiment(number, make_plan("train"), set_id=1) for number in (1, 2))
     next_one = replace(next_one, state=State.STARTING, reason=Reason.PLACED)

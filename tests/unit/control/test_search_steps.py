@@ -6,8 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from riseml.base.states import Wanted
-from riseml.control.search_steps import AskTrial, EndSearch, SearchStep, TellTrial, decide_search
+from riseml.base.states import Reason, Wanted
+from riseml.control.search_steps import (
+    AskTrial,
+    EndSearch,
+    SearchStep,
+    TellTrial,
+    decide_search,
+    find_search_end,
+    find_search_failure,
+)
 from riseml.model import SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
 from riseml.spec.config.types import Goal, SearchMethod, SearchSection
 
@@ -18,6 +26,9 @@ WAITS = Trial(2, 12, (), 0)
 ENDED = replace(RUNS, closed=True)
 COMPLETE = replace(ENDED, outcome=TrialOutcome.COMPLETE)
 FAILED = replace(ENDED, outcome=TrialOutcome.FAILED)
+STOPPED = replace(ENDED, outcome=TrialOutcome.STOPPED)
+VALUELESS = replace(FAILED, finished=True)
+UNLIMITED = replace(SEARCH, plan=SearchPlan(replace(SECTION, max_failed=None), ()), most_trials=40)
 
 
 def number(*trials: Trial) -> tuple[Trial, ...]:
@@ -50,3 +61,63 @@ def test_a_search_that_was_killed_ends_once_no_trial_runs() -> None:
     assert decide_search(replace(killed, trials=number(RUNS))) == ()
     assert decide_search(killed) == (EndSearch(7, SearchEnd.KILLED),)
     assert decide_search(replace(killed, end=SearchEnd.KILLED)) == ()
+
+
+def test_a_search_that_was_stopped_lets_its_trials_run_and_ends() -> None:
+    stopped = replace(SEARCH, wanted=Wanted.STOP)
+    assert decide_search(replace(stopped, trials=number(RUNS))) == ()
+    assert decide_search(replace(stopped, trials=number(ENDED))) == (TellTrial(7, 1),)
+    assert decide_search(stopped) == (EndSearch(7, SearchEnd.STOPPED),)
+
+
+def test_a_paused_search_takes_results_and_makes_no_trial() -> None:
+    paused = replace(SEARCH, paused=True)
+    assert decide_search(replace(paused, trials=number(ENDED))) == (TellTrial(7, 1),)
+    assert decide_search(replace(paused, trials=number(COMPLETE))) == ()
+    assert decide_search(replace(paused, trials=number(COMPLETE, COMPLETE, COMPLETE))) == (
+        EndSearch(7, SearchEnd.COMPLETED),
+    )
+
+
+@pytest.mark.parametrize(
+    ("trials", "end"),
+    [
+        ((FAILED,) * 4, None),
+        ((FAILED,) * 5, SearchEnd.FIRST_FAILED),
+        ((VALUELESS,) * 5, SearchEnd.FIRST_FAILED),
+        ((FAILED,) * 5 + (RUNS,), SearchEnd.FIRST_FAILED),
+        ((FAILED,) * 5 + (COMPLETE,), None),
+        ((STOPPED,) + (FAILED,) * 30, None),
+    ],
+)
+def test_five_failures_end_a_search_until_one_trial_has_ended_well(
+    trials: tuple[Trial, ...], end: SearchEnd | None
+) -> None:
+    assert find_search_end(replace(UNLIMITED, trials=number(*trials))) is end
+
+
+def test_max_failed_replaces_the_default() -> None:
+    generous = replace(UNLIMITED, plan=SearchPlan(replace(SECTION, max_failed=9), ()))
+    assert find_search_end(replace(generous, trials=number(*(FAILED,) * 9))) is None
+    assert find_search_end(replace(generous, trials=number(*(FAILED,) * 10))) is SearchEnd.TOO_MANY_FAILED
+
+
+@pytest.mark.parametrize(
+    ("trials", "end", "reason"),
+    [
+        ((COMPLETE, FAILED), SearchEnd.COMPLETED, None),
+        ((COMPLETE, FAILED), SearchEnd.TOO_MANY_FAILED, Reason.TOO_MANY_FAILED),
+        ((FAILED,) * 5, SearchEnd.FIRST_FAILED, Reason.TOO_MANY_FAILED),
+        ((VALUELESS, VALUELESS), SearchEnd.COMPLETED, Reason.NO_METRIC),
+        ((VALUELESS, FAILED), SearchEnd.STOPPED, Reason.NO_METRIC),
+        ((FAILED, FAILED), SearchEnd.COMPLETED, None),
+        ((VALUELESS,), SearchEnd.KILLED, None),
+        ((COMPLETE,), SearchEnd.STOPPED, None),
+        ((COMPLETE,), SearchEnd.BROKEN, Reason.INTERNAL),
+        ((VALUELESS,), None, None),
+    ],
+)
+def test_a_search_fails_with_too_many_failures_or_without_its_metric(
+    trials: tuple[Trial, ...], end: SearchEnd | None, reason: Reason | None
+) -> None:
+    assert find_search_failure(replace(UNLIMITED, trials=number(*trials), end=end)) is reason

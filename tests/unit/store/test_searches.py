@@ -17,7 +17,7 @@ from riseml.spec.config.types import ValueKind, ValueRule
 from riseml.store.database import Database
 from riseml.store.marks import KeptOutputs
 from riseml.store.schema import experiments, sets
-from riseml.store.searches import NewTrial, ToldTrial
+from riseml.store.searches import NewTrial, SetChange, ToldTrial
 from tests.support.searches import LR, NOW, SearchRig, make_search
 
 
@@ -132,3 +132,36 @@ def test_further_trials_are_points_and_a_set_has_at_most_so_many_runs(database: 
     assert rig.record().most_trials == 3, "one point was made, and two follow"
     with pytest.raises(Refused, match="has 3 trials with 4 runs each with those to come"):
         rig.searches.continue_search(rig.set_id, MOST_TRIALS // 4 - 2, ())
+
+
+def test_a_paused_search_makes_no_trial_until_it_is_resumed(rig: SearchRig) -> None:
+    for paused in (True, True, False, False):
+        version = rig.experiments.load_world().experiments[0].version
+        rig.searches.change_set(rig.set_id, SetChange(paused=paused))
+        (first,) = rig.experiments.load_world().experiments
+        assert (rig.record().paused, first.paused, first.version) == (paused, paused, version + 1)
+        if paused:
+            assert rig.searches.add_trial(rig.set_id, make_trial(rig, 2), NOW) is None
+    assert rig.searches.add_trial(rig.set_id, make_trial(rig, 2), NOW) is not None
+
+
+def test_another_concurrency_reaches_the_loop(rig: SearchRig) -> None:
+    assert rig.experiments.load_world().experiments[0].concurrency == 1
+    rig.searches.change_set(rig.set_id, SetChange(concurrency=4))
+    assert rig.experiments.load_world().experiments[0].concurrency == 4
+    assert (rig.record().concurrency, rig.record().paused) == (4, False)
+
+
+def test_a_stop_ends_what_has_not_begun_and_nothing_else(rig: SearchRig) -> None:
+    rig.searches.add_trial(rig.set_id, make_trial(rig, 2), NOW)
+    rig.place(1)
+    for _ in range(2):
+        rig.searches.change_set(rig.set_id, SetChange(stop=True))
+    assert [experiment.wanted for experiment in rig.experiments.load_world().experiments] == [Wanted.RUN, Wanted.KILL]
+    assert (rig.record().wanted, rig.searches.load_wanted(rig.set_id)) == (Wanted.STOP, Wanted.STOP)
+    assert rig.searches.add_trial(rig.set_id, make_trial(rig, 3), NOW) is None
+    rig.searches.continue_search(rig.set_id, 2, ())
+    assert (rig.record().wanted, rig.record().most_trials) == (Wanted.RUN, 4), "two made, and two more"
+    rig.searches.request_end(rig.set_id)
+    rig.searches.change_set(rig.set_id, SetChange(stop=True))
+    assert rig.record().wanted is Wanted.KILL, "a stop takes no kill back"

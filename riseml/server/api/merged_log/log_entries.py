@@ -10,7 +10,8 @@ from typing import Literal
 
 from riseml import wire
 from riseml.base.names import CanonicalId, JobName, experiment_name
-from riseml.base.states import SENTENCES, State
+from riseml.base.records import dataclass
+from riseml.base.states import SENTENCES, Reason, State
 from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
 from riseml.model import Experiment
 from riseml.server.api.views.metric_views import show_number
@@ -103,13 +104,24 @@ def report_entry(experiment: Experiment, report: MetricReport, cursor: str) -> w
     }
 
 
+@dataclass(frozen=True, slots=True)
+class SetEnd:
+    """What a search adds to the end of its set."""
+
+    message: str = ""  # the summary; empty: there is no search
+    failure: Reason | None = None  # why it has failed; None: it has not
+
+
+NO_SEARCH = SetEnd()
+
+
 def end_entry(
-    canonical_id: CanonicalId, experiments: tuple[Experiment, ...], cursor: str, message: str = ""
+    canonical_id: CanonicalId, experiments: tuple[Experiment, ...], cursor: str, end: SetEnd = NO_SEARCH
 ) -> wire.EndEntry:
-    """Return the last entry: the end of the experiment or the set. `message` is the summary of a set with a search."""
+    """Return the last entry: the end of the experiment or the set. `end` is what a search adds to the end of a set."""
     first = experiments[0]
     is_set = first.set_id is not None and canonical_id.sub is None
-    state, reason = roll_up_set(experiments) if is_set else (first.state, first.reason)
+    state, reason = roll_up_set(experiments, failure=end.failure) if is_set else (first.state, first.reason)
     return {
         "type": "end",
         "cursor": cursor,
@@ -117,7 +129,7 @@ def end_entry(
         "state": state.value,
         "exit_code": find_exit_code(state, experiments) if is_set else exit_code_of(first),
         "reason": reason.value,
-        "message": message or describe_set_end(experiments) if is_set else first.message or SENTENCES[reason],
+        "message": end.message or describe_set_end(experiments) if is_set else first.message or SENTENCES[reason],
         "cause": name_cause(state, experiments) if is_set else find_failed_job(first),
     }
 

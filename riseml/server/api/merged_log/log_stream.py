@@ -16,7 +16,7 @@ from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, JobDuty, State
 from riseml.model import Experiment, Job, JobKey
 from riseml.server.api.merged_log import event_order
-from riseml.server.api.merged_log.log_entries import LastLines, encode_entry, encode_ping, end_entry
+from riseml.server.api.merged_log.log_entries import LastLines, SetEnd, encode_entry, encode_ping, end_entry
 from riseml.server.api.merged_log.set_states import load_set_states
 from riseml.server.api.merged_log.stream_cursor import StreamPosition
 from riseml.server.api.merged_log.stream_merge import FollowedLog, ReadTime, StreamMerge
@@ -156,8 +156,10 @@ class _StreamReader:
     def make_end(self) -> wire.EndEntry:
         """Return the entry after the last one."""
         members = tuple(followed.record for followed in self.merge.followed)
-        message = "" if self._request.growth is None else self._request.growth.describe_end(members)
-        return end_entry(self._request.canonical_id, members, self.merge.cursor(), message)
+        growth = self._request.growth
+        message = "" if growth is None else growth.describe_end(members)
+        end = SetEnd(message, None if growth is None else growth.find_failure())
+        return end_entry(self._request.canonical_id, members, self.merge.cursor(), end)
 
     def encode_ping(self) -> bytes:
         """Return an entry that only names what was read."""
@@ -211,6 +213,7 @@ class _StreamReader:
                 self.merge.set_states.add_member(identity)
         if self.merge.set_states is not None:
             self.merge.set_states.goes_on = self._grows
+            self.merge.set_states.failure = None if growth is None or self._grows else growth.find_failure()
 
     def _load_followed(self, identity: int, position: StreamPosition) -> FollowedLog:
         # read the record first: the lines before its close are in the log already

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from riseml.base.records import dataclass
+from riseml.base.states import Reason
+from riseml.control.search_steps import find_search_failure
 from riseml.model import Experiment
 from riseml.planning.repetition import fold_record
 from riseml.server.api.views.search_view import describe_end
@@ -27,6 +29,10 @@ class SetGrowth:
     def list_members(self) -> tuple[int, ...]:
         """Return the ids of all members, in the order of their numbers."""
         return self.searches.list_members(self.set_id)
+
+    def find_failure(self) -> Reason | None:
+        """Return why the search has failed; None: it has not, or goes on."""
+        return find_search_failure(self.searches.load_searches((self.set_id,)).get(self.set_id))
 
     def describe_end(self, members: Sequence[Experiment]) -> str:
         """Return what became of the set: `6 of 8 finished, 2 failed, best 144.3 accuracy 0.981 (lr=0.01)`."""

@@ -39,6 +39,7 @@ class SetStates:
         self._state: State | None = None  # the last state that was sent; None: no state was sent
         self._last: datetime | None = None  # when the last event happened
         self.goes_on = False  # a search may make further members
+        self.failure: Reason | None = None  # why its search has failed; None: it has not, or goes on
 
     def add_member(self, member: int) -> None:
         """Take a member that a search has made."""
@@ -67,7 +68,7 @@ class SetStates:
     def _tell_change(self, moment: datetime) -> wire.StateEntry | None:
         """Return the entry of the set, if the state from its members differs from the one that was sent."""
         members = tuple(self._members.values())
-        state, reason = roll_up_set(members, goes_on=self.goes_on)
+        state, reason = roll_up_set(members, goes_on=self.goes_on, failure=self.failure)
         if state is self._state or (state not in TERMINAL and self._state in _SET_STATES[_SET_STATES.index(state) :]):
             return None
         self._state = state

@@ -16,6 +16,7 @@ from riseml.base.names import CanonicalId, experiment_name, parse_id
 from riseml.base.states import TERMINAL, State
 from riseml.control.explain import list_concerned_hosts
 from riseml.control.observation import Observation
+from riseml.control.search_steps import find_excess
 from riseml.model import Environment, SearchRecord, TrialOutcome
 from riseml.planning.repetition import fold_record
 from riseml.search.importance import find_importances
@@ -154,9 +155,10 @@ def _check_points(record: SearchRecord) -> None:
         raise Refused(f"set {record.number} tries a grid, which has no further points", "use another search.method")
     limit = record.plan.search.max_failed
     failed = record.count(TrialOutcome.FAILED)
-    if limit is not None and failed > limit:
+    if find_excess(record) is not None:
+        setting = "without `max_failed`" if limit is None else f"with `max_failed: {limit}`"
         raise Refused(
-            f"{failed} trials of set {record.number} have failed, and with `max_failed: {limit}` it makes no more",
+            f"{failed} trials of set {record.number} have failed, and {setting} it makes no more",
             "raise `train.search.max_failed`, and run `riseml train` for a new set",
         )
     points = list_points(record.plan.parameters, record.plan.search.constraints)

@@ -10,8 +10,9 @@ from typing import Literal
 from riseml import wire
 from riseml.base.names import CanonicalId, experiment_name, show_framework
 from riseml.base.records import dataclass
-from riseml.base.states import SENTENCES, TERMINAL, CompanionKind, State
+from riseml.base.states import SENTENCES, TERMINAL, CompanionKind, Reason, State
 from riseml.control.rollup import find_failed_job, find_usual_failure, roll_up_set
+from riseml.control.search_steps import find_search_failure
 from riseml.control.settle import signal_name
 from riseml.files.storage.outputs import show_output
 from riseml.model import Experiment, Job, Sample, SearchRecord, Traffic
@@ -145,17 +146,22 @@ def show_set(
     experiments = [detail.experiment for detail in details]
     names = {metric["name"] for views in metrics.values() for metric in views}
     goes_on = search is not None and search.end is None
-    state, reason = roll_up_set(experiments, goes_on=goes_on)
+    state, reason = roll_up_set(experiments, goes_on=goes_on, failure=find_search_failure(search))
+    number = experiments[0].number
+    message = "" if goes_on else describe_end(experiments, search, names)
+    if state not in TERMINAL and any(experiment.paused for experiment in experiments):
+        reason = Reason.PAUSED
+        message = f"Paused by a user: `riseml search {number} --resume` lets it go on"
     ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
     started = [experiment.started_at for experiment in experiments if experiment.started_at is not None]
     end = end if state is State.FAILED else NO_BAD_END
     return {
         **members[0],
-        "id": str(experiments[0].number),
+        "id": str(number),
         "type": "set",
         "state": state.value,
         "reason": reason.value,
-        "message": ("" if goes_on else describe_end(experiments, search, names)) or SENTENCES[reason],
+        "message": message or SENTENCES[reason],
         "cause": name_cause(state, experiments),
         "last_lines": list(end.last_lines),
         "advice": end.advice,

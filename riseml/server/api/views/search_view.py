@@ -6,14 +6,17 @@ from collections.abc import Collection, Iterator, Sequence
 
 from riseml import wire
 from riseml.base.names import experiment_name
+from riseml.base.states import Reason
 from riseml.control.rollup import SetMember, describe_set_end
-from riseml.control.search_steps import find_search_end
+from riseml.control.search_steps import find_search_end, find_search_failure
 from riseml.model import END_SENTENCES, SearchEnd, SearchRecord, Trial, TrialOutcome
 from riseml.planning.repetition import NextRun, find_next_run, fold_record
 from riseml.spec.config.types import Goal
 
 _MOST_NAMES = 5  # names of metrics that are listed
-_UNEXPECTED = (SearchEnd.EXHAUSTED, SearchEnd.TOO_MANY_FAILED, SearchEnd.BROKEN)
+_UNEXPECTED = (
+    *(SearchEnd.EXHAUSTED, SearchEnd.TOO_MANY_FAILED, SearchEnd.FIRST_FAILED, SearchEnd.STOPPED, SearchEnd.BROKEN),
+)
 """Ends of a search that the states of the members do not explain."""
 
 
@@ -105,6 +108,9 @@ def describe_next_step(record: SearchRecord) -> str:
     if end is not None:
         why = "all trials are made" if end is SearchEnd.COMPLETED else END_SENTENCES[end]
         return f"makes no further trial: {why}; {running}" if live else f"ends now: {why}"
+    if record.paused:
+        resume = f"`riseml search {record.number} --resume` lets it go on"
+        return f"is paused; {resume}; {running}" if live else f"is paused; {resume}"
     waiting = next((trial for trial in live if not trial.placed and not trial.closed), None)
     if waiting is not None:
         name = experiment_name(record.number, waiting.number)
@@ -137,10 +143,14 @@ def _explain_no_value(record: SearchRecord, names: Collection[str]) -> Iterator[
         more = f" and {len(some) - _MOST_NAMES} more" if len(some) > _MOST_NAMES else ""
         verb = "is" if len(some) == 1 else "are"
         yield f"no trial reported {metric}; there {verb} {', '.join(some[:_MOST_NAMES])}{more}"
+    elif not names and find_search_failure(record) is Reason.NO_METRIC:
+        yield f"no trial reported {metric}"
 
 
 def _describe_parts(record: SearchRecord) -> Iterator[str]:
     yield f"trial {len(record.trials)} of {record.most_trials}"
+    if record.paused and record.end is None:
+        yield "paused"
     stopped = record.count(TrialOutcome.STOPPED)
     failed = record.count(TrialOutcome.FAILED)
     valueless = sum(trial.outcome is TrialOutcome.FAILED and trial.finished for trial in record.trials)

@@ -36,7 +36,7 @@ from riseml.spec.config.types import (
 from riseml.store.database import Database
 from riseml.store.marks import KeptOutputs
 from riseml.store.schema import experiments, sets
-from riseml.store.searches import NewTrial, SearchStore
+from riseml.store.searches import NewTrial, SearchStore, SetChange
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, NOW, UNITS, SearchRig, make_search
 from tests.support.stores import open_database
 
@@ -293,7 +293,9 @@ def test_a_number_is_stored_once(database: Database) -> None:
 
 
 _METHODS = st.sampled_from([SearchMethod.RANDOM, SearchMethod.TPE, SearchMethod.CMA_ES])
-_ACTS = st.lists(st.sampled_from(["place", "report", "end", "fail", "crash", "pass", "kill"]), max_size=60)
+_ACTS = st.lists(
+    st.sampled_from(["place", "report", "end", "fail", "crash", "pass", "kill", "pause", "resume", "stop"]), max_size=60
+)
 
 
 @pytest.fixture(scope="module")
@@ -325,6 +327,11 @@ def test_laws_hold_in_random_histories(
         elif act == "kill" and index > 20:
             rig.searches.request_end(rig.set_id)
             killed = True
+        elif act == "stop" and index > 20:
+            rig.searches.change_set(rig.set_id, SetChange(stop=True))
+            killed = True
+        elif act in ("pause", "resume"):
+            rig.searches.change_set(rig.set_id, SetChange(paused=act == "pause"))
         elif act == "place" and live:
             rig.place(live[-1].number)
         elif act == "report" and live:
@@ -348,7 +355,8 @@ def _check_laws(before: SearchRecord, rig: SearchRig, *, killed: bool) -> None:
     told = sorted(trial.told for trial in after.trials if trial.told is not None)
     assert told == list(range(1, len(told) + 1)), "each was told once"
     assert not [trial for trial in after.trials if trial.closed and trial.outcome is None and after.end is None]
-    assert not killed or len(after.trials) == len(before.trials), "a kill stops asking"
+    is_halted = killed or after.paused
+    assert not is_halted or len(after.trials) == len(before.trials), "a kill, a stop and a pause stop asking"
     assert sum(not trial.placed and not trial.closed for trial in after.live) <= 1, "one at most waits for its place"
     assert after.end is None or not after.live
 

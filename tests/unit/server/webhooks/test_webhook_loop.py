@@ -30,6 +30,7 @@ from riseml.store.ends import EndStore
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.milestones import MilestoneStore
+from riseml.store.searches import SearchStore
 from tests.support.receiver import Receiver, open_receiver
 from tests.support.searches import LR, SearchRig, make_search
 from tests.support.waiting import DEADLINE, wait_for
@@ -69,6 +70,7 @@ class Scene:
             ends=EndStore(database),
             milestones=self.milestones,
             experiments=experiments,
+            searches=SearchStore(database),
             news=threading.Event(),
             note=lambda *line: self.noted.append(line),
         )
@@ -304,7 +306,9 @@ def test_a_set_gives_its_notice_however_late_its_search_ends(
     scene.loop = scene.make_loop()  # of a server that starts meanwhile
     assert len(tell(scene, receiver)) == 1
     scene.loop = scene.make_loop()
-    assert tell(scene, receiver) == [("/", "riseml: set 1 of x FINISHED: 1 of 1 finished")]
+    assert tell(scene, receiver) == [
+        ("/", "riseml: set 1 of x FAILED: 1 of 1 finished. No trial reported the metric of its search")
+    ]
     assert tell(scene, receiver) == []
 
 

@@ -41,7 +41,7 @@ RUNNING = make_trial(4, None, finished=False)
     ("trials", "names", "text"),
     [
         ((GOOD, VALUELESS, FAILED), ["acc", "accuracy"], "1 failed, 1 without a value, best 144.1 accuracy 0.5"),
-        ((VALUELESS, FAILED), [], "1 failed, 1 without a value"),
+        ((VALUELESS, FAILED), [], "1 failed, 1 without a value; no trial reported accuracy"),
         ((VALUELESS,), ["acc"], f"1 without a value; {WRONG}"),
         ((VALUELESS,), ["d", "f", "e", "b", "a", "c"], f"1 without a value; {WRONG[:-6]}are a, b, c, d, e and 1 more"),
         ((VALUELESS, RUNNING), ["acc", "accuracy"], "1 without a value"),
@@ -52,7 +52,9 @@ def test_the_search_says_what_its_trials_lack(trials: tuple[Trial, ...], names: 
 
 
 def test_a_search_whose_trials_run_lacks_nothing() -> None:
-    assert describe_search(make_record(RUNNING, end=None), ["acc"]) == "trial 1 of 4"
+    running = make_record(RUNNING, end=None)
+    assert describe_search(running, ["acc"]) == "trial 1 of 4"
+    assert describe_search(replace(running, paused=True)) == "trial 1 of 4, paused"
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,8 @@ def test_a_search_whose_trials_run_lacks_nothing() -> None:
         (SearchEnd.COMPLETED, ""),
         (SearchEnd.EXHAUSTED, "; every combination of the parameters was tried"),
         (SearchEnd.TOO_MANY_FAILED, "; more trials failed than search.max_failed allows"),
+        (SearchEnd.FIRST_FAILED, "; the first 5 trials failed, and none ended well"),
+        (SearchEnd.STOPPED, "; a user has stopped the search"),
     ],
 )
 def test_the_end_says_why_no_trial_follows(end: SearchEnd, text: str) -> None:
@@ -77,6 +81,7 @@ def test_a_set_that_has_tried_everything_takes_no_trials() -> None:
 
 
 def test_the_end_names_the_metrics_that_there_are() -> None:
+    assert describe_end(make_ended(1), make_record(VALUELESS)) == "1 of 1 finished; no trial reported accuracy"
     assert describe_end(make_ended(1), make_record(VALUELESS), ["acc"]) == f"1 of 1 finished; {WRONG}"
     assert describe_end(make_ended(1), None, ["acc"]) == "1 of 1 finished"
 
@@ -91,6 +96,10 @@ def test_the_end_names_the_metrics_that_there_are() -> None:
             "makes trial 3 of 4 when a trial ends: 1 of its trials runs (concurrency: 1)",
         ),
         (make_record(GOOD), "makes no further trial: all trials have ended"),
+        (
+            replace(make_record(RUNNING, end=None), paused=True),
+            "is paused; `riseml search 144 --resume` lets it go on; 1 of its trials runs",
+        ),
         (
             make_record(*(replace(GOOD, number=number) for number in (1, 2, 3)), RUNNING, end=None),
             "makes no further trial: all trials are made; 1 of its trials runs",
