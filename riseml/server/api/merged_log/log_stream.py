@@ -128,16 +128,17 @@ class _StreamReader:
         """Return True when a read needs no database, and only some kilobytes that another thread has just written:
         switching to another thread and back would take longer than such a read.
         """
+        unfinished = self._list_unfinished()
         return (
-            0 < len(self.merge.followed) <= _FEW_LOGS
+            0 < len(unfinished) <= _FEW_LOGS
             and not self._stale
-            and sum(self._count_unread(followed) for followed in self.merge.followed) <= _QUICK_READ
+            and sum(self._count_unread(followed) for followed in unfinished) <= _QUICK_READ
         )
 
     def read_entries(self) -> _Read:
         """Read on, and return the next entries as far as they are there."""
         self._load_records()
-        followed_logs = self.merge.followed
+        followed_logs = self._list_unfinished()
         # before the logs are read
         is_over = not self._grows and all(self._is_over(followed.record) for followed in followed_logs)
         before = [followed.position for followed in followed_logs]
@@ -151,6 +152,8 @@ class _StreamReader:
             entries += [] if end is None else [{**end, "cursor": self.merge.cursor()}]
         if not is_over and not self.merge.holds_event and not any(map(self._count_unread, followed_logs)):
             is_all = True
+        for followed in followed_logs:
+            followed.is_complete = self._has_sent_all(followed)
         return _Read(entries, is_all, is_last)
 
     def make_end(self) -> wire.EndEntry:
@@ -165,6 +168,14 @@ class _StreamReader:
         """Return an entry that only names what was read."""
         self.merge.sent_cursor = self.merge.cursor()
         return encode_ping(self.merge.sent_cursor)
+
+    def _list_unfinished(self) -> list[FollowedLog]:
+        """Return the experiments of which something may follow: a search may have made hundreds that have ended."""
+        return [followed for followed in self.merge.followed if not followed.is_complete]
+
+    def _has_sent_all(self, followed: FollowedLog) -> bool:
+        is_empty = not followed.events and not followed.blocks
+        return followed.record.closed and is_empty and not self._count_unread(followed)
 
     def _read_on(self, followed: FollowedLog) -> None:
         """Read more of a log of which everything was sent."""
@@ -195,7 +206,7 @@ class _StreamReader:
             self.merge.set_states = load_set_states(number, sent, self._store, goes_on=self._grows)
 
     def _load_stale(self) -> None:
-        for followed in self.merge.followed:
+        for followed in self._list_unfinished():
             if followed.identity in self._stale:
                 fresh = self._load_followed(followed.identity, followed.position)
                 followed.record = fresh.record

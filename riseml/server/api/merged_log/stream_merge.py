@@ -61,6 +61,7 @@ class FollowedLog:
     waiting_since: float = 0.0  # on the monotonic clock
     # since when lines wait for the start of their job, on the monotonic clock; 0: no line waits
     held_since: float = 0.0
+    is_complete: bool = False  # the experiment is closed, and everything of it was sent: nothing follows
 
     def add_blocks(self, blocks: Sequence[LogBlock], end: ReadPosition) -> None:
         """Take the blocks that were read from `read_end` to `end`; none: nothing that could be sent was there."""

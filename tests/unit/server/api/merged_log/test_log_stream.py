@@ -16,7 +16,7 @@ from riseml.base.names import JobName, parse_id
 from riseml.base.states import JobDuty, Reason, State
 from riseml.model import Frame, JobKey
 from riseml.server.api.merged_log import log_stream
-from riseml.server.api.merged_log.log_stream import stream_entries
+from riseml.server.api.merged_log.log_stream import _StreamReader, stream_entries
 from riseml.server.api.merged_log.stream_cursor import parse_stream_cursor
 from riseml.server.api.merged_log.stream_request import StreamRequest
 from tests.unit.server.api.merged_log.scene import DEADLINE, JOBS, Scene, at, parse, shown
@@ -351,3 +351,26 @@ def test_a_tail_that_takes_long_sends_pings_meanwhile(tmp_path: Path, monkeypatc
         return found
 
     assert asyncio.run(run()) == ["1.master b"]
+
+
+def test_what_is_over_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A followed search may have hundreds of trials that have ended."""
+    scene = Scene(tmp_path)
+    scene.save(State.RUNNING, 1, reason=Reason.RUNNING)
+    scene.write("master", (2, "one"))
+    scene.finish(*JOBS)
+    scene.save(State.FINISHED, 5, closed=True)
+    request = StreamRequest(parse_id("1"), (1,), follow=True, positions=parse_stream_cursor("", 1))
+    reader = _StreamReader(request, scene.experiments, scene.logs)
+    entries = []
+    for _ in range(4):
+        entries += reader.read_entries().entries
+    asked: list[int] = []
+    monkeypatch.setattr(scene.logs, "log_size", asked.append)
+    monkeypatch.setattr(scene.logs, "read_blocks", lambda identity, *_, **__: asked.append(identity))
+    reader.mark_stale(frozenset({1}))
+    last = reader.read_entries()
+    assert (last.entries, last.is_last, asked) == ([], True, [])
+    assert [entry["text"] for entry in entries if entry["type"] == "line"] == ["one"]
+    assert entries[-1]["type"] == "state"
+    assert entries[-1]["state"] == "FINISHED"
