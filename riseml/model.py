@@ -565,7 +565,7 @@ class Trial:
     point: Point
     asked_after: int  # trials of the set whose results the search had when this one was made
     placed: bool = False  # its experiment has or had a place
-    closed: bool = False  # its experiment has ended, and its whole log is stored
+    closed: bool = False  # its experiment has ended, and its whole log is stored: the search takes its result
     finished: bool = False  # its experiment ended well
     stopped: bool = False  # the search has decided to stop it early
     stopped_early: bool = False  # its experiment ended because of that: it had not ended well before
@@ -576,6 +576,7 @@ class Trial:
     # the best value of the metric; None: the search has no result yet, or no value was reported
     value: float | None = None
     message: str = ""  # why it counts as failed
+    ended: bool = False  # its experiment has ended; its log may not be whole yet
     runs: tuple[int, ...] = ()  # of a trial that `planning.repetition` has folded: the numbers of its runs
 
     @property

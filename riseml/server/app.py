@@ -52,7 +52,7 @@ from riseml.server.reconcile.output_collector import CollectorParts, OutputColle
 from riseml.server.reconcile.passes import PassCounter
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.trial_metrics import StoredMetrics
-from riseml.server.reconcile.wake import Wake
+from riseml.server.reconcile.wake import JointWake, Wake
 from riseml.server.services import DataServices, Loops, ServerInfo, Services, Stores, Watchers
 from riseml.server.timings import Timings
 from riseml.server.usage.idle_watch import IdleWatch
@@ -151,6 +151,7 @@ def _make_search_loop(services: Services) -> SearchLoop:
         experiments=services.stores.experiments,
         searches=services.stores.searches,
         metrics=StoredMetrics(services.stores.metrics, services.stores.run_values),
+        logs=services.stores.logs,
         notifier=services.loops.notifier,
         wake=services.loops.search_wake,
         loop_wake=services.loops.wake,
@@ -192,7 +193,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     collector = OutputCollector(CollectorParts(hosts, experiments, stores.snapshots, stores.logs, stores.written))
     loops = Loops(
         tracker=ActionTracker(_time_actions(actor.perform, timings), wake),
-        pump=LogPump(stores.logs, notifier, wake, collector.collect),
+        pump=LogPump(stores.logs, notifier, JointWake(wake, search_wake), collector.collect),
         notifier=notifier,
         passes=PassCounter(wake, now()),
         wake=wake,

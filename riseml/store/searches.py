@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 
 from riseml.base.errors import Refused
 from riseml.base.records import dataclass
-from riseml.base.states import Reason, State, Wanted
+from riseml.base.states import TERMINAL, Reason, State, Wanted
 from riseml.model import (
     MOST_TRIALS,
     Environment,
@@ -82,10 +83,22 @@ class SearchStore:
     def __init__(self, database: Database, journal: ExperimentJournal | None = None) -> None:
         self._database = database
         self._journal = journal
+        # the trials with results of open searches, by the key of the set, as `load_open` read them: they change no more
+        self._told: Mapping[int, tuple[Trial, ...]] = {}
 
     def load_open(self) -> tuple[SearchRecord, ...]:
-        """Return the searches that may make further trials, oldest first."""
-        return self._load_records(sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None)))
+        """Return the searches that may make further trials, oldest first. Of their trials, read only those again that
+        had no result at the last call."""
+        cached = self._told
+        are_fresh = [
+            sa.and_(trials.c.set_id == set_id, trials.c.told > len(earlier)) for set_id, earlier in cached.items()
+        ]
+        unread = sa.or_(trials.c.told.is_(None), trials.c.set_id.not_in(cached.keys()), *are_fresh)
+        still_open = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None))
+        records = self._load_records(still_open, unread if cached else None)
+        whole = tuple(_add_trials(record, cached.get(record.id, ())) for record in records)
+        self._told = {record.id: tuple(trial for trial in record.trials if trial.told is not None) for record in whole}
+        return whole
 
     def count_open(self) -> int:
         """Return how many searches may make further trials."""
@@ -295,13 +308,16 @@ class SearchStore:
                 connection.execute(sets.update().where(sets.c.id == set_id).values(**values))
                 connection.execute(experiments.update().where(*members).values(**fresh))
 
-    def _load_records(self, condition: sa.ColumnElement[bool]) -> tuple[SearchRecord, ...]:
+    def _load_records(
+        self, condition: sa.ColumnElement[bool], of_trials: sa.ColumnElement[bool] | None = None
+    ) -> tuple[SearchRecord, ...]:
+        """Return the searches that meet a condition, with those of their trials that meet another one; None: all."""
         columns = (experiments.c.state, experiments.c.reason, experiments.c.closed, experiments.c.placed_at)
         query = (
             sa.select(trials, *columns)
             .join(experiments, experiments.c.id == trials.c.experiment_id)
             .join(sets, sets.c.id == trials.c.set_id)
-            .where(condition)
+            .where(condition, sa.true() if of_trials is None else of_trials)
             .order_by(trials.c.set_id, trials.c.number)
         )
         with self._database.read_transaction() as connection:
@@ -316,6 +332,13 @@ class SearchStore:
 def _count_points(connection: sa.Connection, set_id: int) -> int:
     points = connection.execute(sa.select(trials.c.point).where(trials.c.set_id == set_id)).scalars()
     return len({strip_seed(_read_pairs(point)) for point in points})
+
+
+def _add_trials(record: SearchRecord, earlier: tuple[Trial, ...]) -> SearchRecord:
+    """Return a search with trials that were read earlier."""
+    if not earlier:
+        return record
+    return replace(record, trials=tuple(sorted((*earlier, *record.trials), key=lambda trial: trial.number)))
 
 
 def _to_record(row: sa.RowMapping, tried: tuple[Trial, ...]) -> SearchRecord:
@@ -342,7 +365,8 @@ def _to_trial(row: sa.RowMapping) -> Trial:
         point=_read_pairs(row["point"]),
         asked_after=row["asked_after"],
         placed=row["placed_at"] is not None,
-        closed=row["closed"],
+        closed=row["closed"] or row["told"] is not None,
+        ended=state in TERMINAL,
         finished=state is State.FINISHED,
         stopped=row["stopped"],
         stopped_early=Reason(row["reason"]) is Reason.STOPPED_EARLY,

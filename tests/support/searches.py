@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from riseml.base.errors import StoreError
 from riseml.base.names import JobName
 from riseml.base.states import JobDuty, Reason, State
-from riseml.model import Image, Owner, Plan, PlannedJob, SearchPlan, SearchRecord, Trial
+from riseml.model import Image, JobKey, Owner, Plan, PlannedJob, SearchPlan, SearchRecord, Trial
 from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import add_seed, find_first_seed
 from riseml.planning.trial_plan import plan_trial
@@ -28,10 +28,11 @@ from riseml.spec.config.types import (
     SearchMethod,
     SearchSection,
 )
+from riseml.store.codec import to_json
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments, NewSearch
-from riseml.store.schema import experiments
+from riseml.store.schema import experiments, jobs
 from riseml.store.searches import SearchStore
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
@@ -72,6 +73,16 @@ class ReportedMetrics:
         self.read.pop(experiment, None)
 
 
+@dataclass(slots=True)
+class WholeLogs:
+    """Knows the experiments whose logs a test calls whole."""
+
+    whole: set[int] = field(default_factory=set)
+
+    def is_job_finished(self, key: JobKey) -> bool:
+        return key.experiment in self.whole
+
+
 def make_search(method: SearchMethod = SearchMethod.RANDOM, trials: int = 6, **options: object) -> SearchSection:
     """Return a search that maximizes `accuracy` with the seed 7."""
     known: dict[str, object] = {"seed": 7, "goal": Goal.MAXIMIZE, **options}
@@ -93,10 +104,11 @@ class SearchRig:
         self.experiments = ExperimentStore(database)
         self.searches = SearchStore(database)
         self.metrics = ReportedMetrics()
+        self.logs = WholeLogs()
         plan = SearchPlan(search, parameters, seeds)
         job = PlannedJob(JobName("train"), JobDuty.DECIDES, Resources(), Limits(), ("t",))
         templates = (((), Plan("x", Image("python"), (job,), "plain")),)
-        first = plan_trial(templates, add_seed(choose_first_point(plan), find_first_seed(plan)))
+        first = self._plan = plan_trial(templates, add_seed(choose_first_point(plan), find_first_seed(plan)))
         new = NewSearch(plan, templates)
         submitted = NewExperiments(
             Owner("paul", 1000, 1000), "x", "", "", ((first, first_jobs(first)),), concurrency=concurrency, search=new
@@ -109,8 +121,11 @@ class SearchRig:
     def restart(self) -> None:
         """Lose everything but the store, as a server does that is killed."""
         self.metrics.read = {}
-        desk = SearchLoopParts(self.experiments, self.searches, self.metrics, Notifier(), Wake(), Wake())
-        self.loop = SearchLoop(desk)
+        self.searches = SearchStore(self.database)
+        self.loop = SearchLoop(self.make_desk(self.searches))
+
+    def make_desk(self, searches: SearchStore) -> SearchLoopParts:
+        return SearchLoopParts(self.experiments, searches, self.metrics, self.logs, Notifier(), Wake(), Wake())
 
     def record(self) -> SearchRecord:
         return self.searches.load_searches((self.set_id,))[self.set_id]
@@ -124,8 +139,17 @@ class SearchRig:
     def report(self, number: int, value: float, step: int = 1) -> None:
         self.metrics.reports.append((self.trial(number).experiment, step, value))
 
-    def end(self, number: int, state: State = State.FINISHED, reason: Reason = Reason.COMPLETED) -> None:
-        self._update(number, placed_at=NOW, state=state.value, reason=reason.value, ended_at=NOW, closed=True)
+    def end(
+        self, number: int, state: State = State.FINISHED, reason: Reason = Reason.COMPLETED, *, closed: bool = True
+    ) -> None:
+        self._update(number, placed_at=NOW, state=state.value, reason=reason.value, ended_at=NOW, closed=closed)
+
+    def run_job(self, number: int) -> None:
+        """Let the job of a trial have run."""
+        job = {**to_json(first_jobs(self._plan)[-1]), "started_at": NOW.isoformat()}
+        here = jobs.c.experiment_id == self.trial(number).experiment, jobs.c.name == "train"
+        with self.database.write_transaction() as connection:
+            connection.execute(jobs.update().where(*here).values(record=job))
 
     def _update(self, number: int, **values: object) -> None:
         with self.database.write_transaction() as connection:

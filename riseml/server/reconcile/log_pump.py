@@ -19,7 +19,7 @@ from riseml.executors.base import Executor, NotThere, OutputLost
 from riseml.job_programs.script_shell import read_announcement
 from riseml.model import ContainerObservation, Frame, JobKey
 from riseml.server.reconcile.notifier import Notifier
-from riseml.server.reconcile.wake import Wake
+from riseml.server.reconcile.wake import JointWake, Wake
 from riseml.spec.config.types import Shell
 from riseml.store.logs.log_store import LogStore
 
@@ -42,7 +42,9 @@ def collect_nothing(executor: Executor, key: JobKey) -> None:
 class LogPump:
     """All followers, by the ids of their containers. Safe from many threads."""
 
-    def __init__(self, logs: LogStore, notifier: Notifier, wake: Wake, collect: Collect = collect_nothing) -> None:
+    def __init__(
+        self, logs: LogStore, notifier: Notifier, wake: Wake | JointWake, collect: Collect = collect_nothing
+    ) -> None:
         self._logs = logs
         self._collect = collect
         self._notifier = notifier
@@ -96,7 +98,7 @@ class _LogFollower(threading.Thread):
     """Reads one container's log until the store holds all of it, or until the pump drops the follower."""
 
     def __init__(
-        self, executor: Executor, key: JobKey, ends: tuple[LogStore, Notifier, Wake], collect: Collect
+        self, executor: Executor, key: JobKey, ends: tuple[LogStore, Notifier, Wake | JointWake], collect: Collect
     ) -> None:
         super().__init__(name=f"log-{key.experiment}-{key.job}-{key.attempt}", daemon=True)
         self.executor = executor  # executor of the container's host; the pump replaces it when pool.yml changes

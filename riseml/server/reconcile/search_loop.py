@@ -11,12 +11,14 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from dataclasses import replace
+from typing import Protocol
 
 from riseml.base.errors import StoreError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.records import dataclass
 from riseml.control.search_steps import AskTrial, EndSearch, SearchStep, TellTrial, decide_search
-from riseml.model import SearchEnd, SearchRecord, Trial, TrialOutcome
+from riseml.model import JobKey, SearchEnd, SearchRecord, Trial, TrialOutcome
 from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import add_seed, find_next_run, fold_record
 from riseml.planning.trial_plan import Template, plan_trial
@@ -37,6 +39,13 @@ _POLL = 30.0  # seconds between two passes when nothing wakes the loop
 log = logging.getLogger(__name__)
 
 
+class JobLogs(Protocol):
+    """The logs of jobs, as far as the loop reads them."""
+
+    def is_job_finished(self, key: JobKey) -> bool:
+        """Return True when the log of this attempt of a job is complete; False also when it is not known any more."""
+
+
 @dataclass(slots=True)
 class _Running:
     """A cache of the loop for one search; it only saves time."""
@@ -53,6 +62,7 @@ class SearchLoopParts:
     experiments: ExperimentStore
     searches: SearchStore
     metrics: TrialMetrics
+    logs: JobLogs
     notifier: Notifier
     wake: Wake  # asks for a pass of this loop
     loop_wake: Wake  # asks the control loop for a pass
@@ -104,7 +114,7 @@ class SearchLoop(threading.Thread):
         """
         self._desk.experiments.confirm_sole_server()
         while not self._stopping.is_set():
-            records = self._desk.searches.load_open()
+            records = tuple(map(self._close_whole_trials, self._desk.searches.load_open()))
             self._running = {record.id: self._find_running(record) for record in records}
             problems: list[Exception] = []
             # a list, so that each search takes its step
@@ -113,6 +123,27 @@ class SearchLoop(threading.Thread):
                 if problems:
                     raise problems[0]
                 return
+
+    def _close_whole_trials(self, record: SearchRecord) -> SearchRecord:
+        """Return a search whose trials count as closed as soon as they have ended and their logs are whole.
+
+        The next trial does not wait until the folders and containers of the last one are removed.
+        """
+        if not any(trial.ended and not trial.closed for trial in record.live):
+            return record
+        trials = (replace(trial, closed=True) if self._has_whole_log(trial) else trial for trial in record.trials)
+        return replace(record, trials=tuple(trials))
+
+    def _has_whole_log(self, trial: Trial) -> bool:
+        """Return True when a trial has ended, and the logs of all its attempts are complete."""
+        if trial.closed or not trial.ended or trial.outcome is not None:
+            return False
+        experiment = self._desk.experiments.get_experiment(trial.experiment).experiment
+        return all(
+            job.started_at is not None and self._desk.logs.is_job_finished(JobKey(experiment.id, job.name, attempt))
+            for job in experiment.gang
+            for attempt in range(1, job.attempt + 1)
+        )
 
     def _find_running(self, record: SearchRecord) -> _Running:
         running = self._running.get(record.id)

@@ -19,3 +19,15 @@ class Wake:
         """Return when a thread asked for a pass, or after `seconds`. Later requests count for the next wait."""
         self._event.wait(seconds)
         self._event.clear()
+
+
+class JointWake:
+    """Wakes several loops at the same time."""
+
+    def __init__(self, *wakes: Wake) -> None:
+        self._wakes = wakes
+
+    def set(self) -> None:
+        """Ask each of them for a pass."""
+        for wake in self._wakes:
+            wake.set()

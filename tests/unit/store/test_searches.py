@@ -165,3 +165,18 @@ def test_a_stop_ends_what_has_not_begun_and_nothing_else(rig: SearchRig) -> None
     rig.searches.request_end(rig.set_id)
     rig.searches.change_set(rig.set_id, SetChange(stop=True))
     assert rig.record().wanted is Wanted.KILL, "a stop takes no kill back"
+
+
+def test_trials_with_results_are_read_once(rig: SearchRig) -> None:
+    rig.searches.add_trial(rig.set_id, make_trial(rig, 2), NOW)
+    rig.end(1)
+    assert rig.searches.load_open() == (rig.record(),)
+    rig.searches.tell_trial(rig.set_id, ToldTrial(1, TrialOutcome.COMPLETE, 0.5))
+    (first,) = rig.searches.load_open()
+    rig.searches.add_trial(rig.set_id, make_trial(rig, 3), NOW)
+    rig.place(2)
+    (second,) = rig.searches.load_open()
+    assert second == rig.record()
+    assert [second.trials[index] is first.trials[index] for index in (0, 1)] == [True, False]
+    other = SearchRig(rig.database, make_search(trials=2), (LR,))
+    assert rig.searches.load_open() == (rig.record(), other.record())

@@ -19,9 +19,7 @@ from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import fold_record
 from riseml.planning.trial_plan import plan_trial
 from riseml.server.api.routes.experiment_routes import _check_points
-from riseml.server.reconcile.notifier import Notifier
-from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
-from riseml.server.reconcile.wake import Wake
+from riseml.server.reconcile.search_loop import SearchLoop
 from riseml.spec.config.types import (
     BEST_VALUE,
     Distribution,
@@ -97,6 +95,25 @@ def test_a_trial_without_the_metric_counts_as_failed_and_says_why(database: Data
     rig.loop.run_pass()
     assert rig.trial(2).message == "its experiment did not finish"
     assert (rig.record().end, rig.record().find_best()) == (SearchEnd.COMPLETED, None)
+
+
+def test_a_result_is_taken_when_the_log_is_whole_and_not_when_the_folders_are_removed(database: Database) -> None:
+    rig = SearchRig(database, make_search(trials=3), SPACE)
+    rig.report(1, 0.5)
+    rig.end(1, closed=False)
+    rig.logs.whole.add(rig.trial(1).experiment)
+    rig.loop.run_pass()
+    assert rig.trial(1).outcome is None, "its job never began, so that nothing says that its log is whole"
+    rig.run_job(1)
+    rig.logs.whole.clear()
+    rig.loop.run_pass()
+    assert rig.trial(1).outcome is None, "lines may be missing"
+    rig.logs.whole.add(rig.trial(1).experiment)
+    rig.loop.run_pass()
+    assert (rig.trial(1).outcome, rig.trial(1).value, len(rig.record().trials)) == (TrialOutcome.COMPLETE, 0.5, 2)
+    rig.end(1)
+    rig.loop.run_pass()
+    assert (rig.trial(1).told, len(rig.record().trials)) == (1, 2), "once"
 
 
 def test_too_many_failed_trials_end_a_search(database: Database) -> None:
@@ -253,7 +270,7 @@ def test_an_error_of_one_search_does_not_delay_another(database: Database) -> No
     rule = StopRule(StopMethod.ASHA, after=1, factor=2)
     first, second = (SearchRig(database, make_search(trials=2, stop=rule), SPACE) for _ in range(2))
     store = FailingOnce(database)
-    first.loop = SearchLoop(SearchLoopParts(first.experiments, store, first.metrics, Notifier(), Wake(), Wake()))
+    first.loop = SearchLoop(first.make_desk(store))
     second.metrics = first.metrics
     for rig in (first, second):
         rig.place(1)
@@ -355,6 +372,7 @@ def _check_laws(before: SearchRecord, rig: SearchRig, *, killed: bool) -> None:
     told = sorted(trial.told for trial in after.trials if trial.told is not None)
     assert told == list(range(1, len(told) + 1)), "each was told once"
     assert not [trial for trial in after.trials if trial.closed and trial.outcome is None and after.end is None]
+    assert [record for record in rig.searches.load_open() if record.id == after.id] == [after] * (after.end is None)
     is_halted = killed or after.paused
     assert not is_halted or len(after.trials) == len(before.trials), "a kill, a stop and a pause stop asking"
     assert sum(not trial.placed and not trial.closed for trial in after.live) <= 1, "one at most waits for its place"
