@@ -1,4 +1,5 @@
-"""Searches: the processor time to choose the points of one set of 1,000 trials. No trial runs."""
+"""Searches: processor time to choose the points of one set of 1,000 trials, how good points are beside those of plain
+Optuna, and how long short trials take beside plain Optuna."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from dataclasses import replace
 from random import Random
 
 from benchmarks.common import BenchContext, Measure, Report, bar_of_time
+from benchmarks.search_quality import add_quality
+from benchmarks.search_race import add_race
 from riseml.model import SearchPlan, Trial, TrialOutcome
 from riseml.search.propose import Proposer
 from riseml.spec.config.types import Distribution, Goal, Parameter, Scale, SearchMethod, SearchSection
@@ -33,6 +36,8 @@ def run(context: BenchContext) -> Report:
         report.add(f"one point, after {count:,} trials", last)
         requirement = f"{method.value}: one point after {count:,} trials"
         report.bars.append(bar_of_time(requirement, last.median, _MOST, "ms"))
+    add_quality(report, context)
+    add_race(report, context)
     return report
 
 
