@@ -1,21 +1,31 @@
 """Distributed training on Docker hosts you own.
 
-Users' containers import this package too, so it must not import anything heavy.
+Users' containers import this package too, and each job has a supervisor that does: it must import nothing at all.
 """
-
-from typing import TYPE_CHECKING
 
 __version__ = "2.0.0.dev0"
 
-if not TYPE_CHECKING:  # a type checker would accept any name of this package
+TYPE_CHECKING = False  # type checkers take it for true; to import typing costs a supervisor more than all else here
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-    def __getattr__(name):
-        """Return `results`, which is imported when it is first used: `riseml.results(144).to_pandas()`."""
-        if name == "results":
-            from importlib import import_module
+    from riseml.cli.python_results import Results
 
-            return import_module("riseml.results")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def results(
+    *identities: "int | str", project: "str | None" = None, where: "str | Iterable[str]" = (), sort: str = ""
+) -> "Results":
+    """Return the results of experiments and sets: `riseml.results(144).to_pandas()`.
+
+    Args:
+        identities: `144`, `"144.3"`; none: all experiments of the project.
+        project: its name, instead of IDs.
+        where: conditions, as `riseml results --where` takes them.
+        sort: columns, as `riseml results --sort` takes them.
+    """
+    from riseml.cli.python_results import load_results
+
+    return load_results(*identities, project=project, where=where, sort=sort)
 
 
 def report(*positional: object, **values: object) -> None:

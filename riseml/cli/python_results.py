@@ -7,16 +7,16 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from riseml.analysis.numbers import read_column
 from riseml.base.errors import RisemlError, UsageError
 from riseml.base.names import parse_id
 from riseml.base.records import dataclass
 from riseml.base.settings import read_settings
 from riseml.cli.output.text import count_noun
-from riseml.results.numbers import read_column
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.results.rows import Value
+    from riseml.analysis.rows import Value
 
 _MOMENTS = frozenset({"started", "ended"})
 

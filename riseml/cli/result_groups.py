@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.analysis.groups import Group, GroupRun
+from riseml.analysis.seed_statistics import Spread
 from riseml.base.errors import UsageError
-from riseml.results.groups import Group, GroupRun
-from riseml.results.seed_statistics import Spread
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -20,8 +20,8 @@ def print_comparison(command: CommandContext, groups: wire.GroupList, names: Seq
     Raises:
         UsageError: an ID names no group or several, or both name the same one.
     """
+    from riseml.analysis.group_comparison import compare_groups
     from riseml.cli.output.groups_view import list_comparison, show_comparison
-    from riseml.results.group_comparison import compare_groups
 
     first, second = (_choose_group(groups["groups"], name) for name in names)
     if first is second:

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from riseml.analysis.ranking import Objective, find_objective
 from riseml.base.errors import Refused
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, Reason, State, Wanted
@@ -26,7 +27,6 @@ from riseml.model import (
 )
 from riseml.planning.repetition import strip_seed
 from riseml.planning.trial_plan import Template
-from riseml.results.ranking import Objective, find_objective
 from riseml.spec.config.types import EnvVariable
 from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database

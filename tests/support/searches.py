@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from riseml.analysis.ranking import Objective
+from riseml.analysis.run_value import RunValue
 from riseml.base.errors import StoreError
 from riseml.base.names import JobName
 from riseml.base.states import JobDuty, Reason, State
@@ -12,8 +14,6 @@ from riseml.model import Image, JobKey, Owner, Plan, PlannedJob, SearchPlan, Sea
 from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import add_seed, find_first_seed
 from riseml.planning.trial_plan import plan_trial
-from riseml.results.ranking import Objective
-from riseml.results.run_value import RunValue
 from riseml.search.propose import choose_first_point
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts

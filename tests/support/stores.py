@@ -46,13 +46,15 @@ def flatten_plans(connection: sa.Connection) -> None:
     for row in connection.execute(sa.select(sets.c.id, sets.c.templates).where(sets.c.templates.is_not(None))).all():
         templates = [[values, _flatten(plan)] for values, plan in row.templates]
         connection.execute(sets.update().where(sets.c.id == row.id).values(templates=templates))
-    connection.execute(sa.text("ALTER TABLE sets DROP COLUMN paused"))
 
 
 def drop_waits(connection: sa.Connection) -> None:
-    """Make the experiments of a store those of a version before 0015: nothing is known of waits between attempts."""
+    """Make the experiments of a store those of a version before 0015: nothing is known of waits between attempts, and
+    no set is paused.
+    """
     for column in ("waited", "waits_since"):
         connection.execute(sa.text(f"ALTER TABLE experiments DROP COLUMN {column}"))
+    connection.execute(sa.text("ALTER TABLE sets DROP COLUMN paused"))
 
 
 def _flatten(plan: dict[str, Any]) -> dict[str, Any]:

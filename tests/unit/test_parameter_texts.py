@@ -16,6 +16,8 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from riseml.analysis.column_names import quote_name
+from riseml.analysis.rows import Columns, ResultRow
 from riseml.cli.output.results_view import list_csv, list_results
 from riseml.cli.output.style import Style
 from riseml.cli.output.text import clean_text, escape_controls
@@ -26,8 +28,6 @@ from riseml.planning.image import Manifest
 from riseml.planning.launch import list_parameter_variables
 from riseml.planning.plan import make_plans
 from riseml.planning.template import fill_placeholders
-from riseml.results.column_names import quote_name
-from riseml.results.rows import Columns, ResultRow
 from riseml.spec.config.loader import load_config
 from riseml.spec.config.overrides import Overrides
 from riseml.spec.scalars.quantities import write_value
@@ -35,10 +35,10 @@ from riseml.spec.scalars.texts import is_valid_text
 from riseml.spec.yaml.document import parse_document
 from riseml.spec.yaml.writing import write_document
 from riseml.store.codec import parse_json, to_text
+from tests.unit.analysis.result_rows import choose
 from tests.unit.cli.output.test_csv_table import read_cell
 from tests.unit.cli.result_rows import FOUND, make_metric, make_result
 from tests.unit.control.simulation import make_experiment, make_plan
-from tests.unit.results.result_rows import choose
 
 HARD = [
     "2.1",

@@ -20,8 +20,8 @@ from riseml.cli.refreshed_view import ViewContent, ViewMode, print_view
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.analysis.trends import Trends
     from riseml.client.server_client import Client
-    from riseml.results.trends import Trends
 
 TEST_PROJECT = "riseml-system-test"
 """The project of the experiments of `system test`. `status -a` does not list those that have ended."""
@@ -177,7 +177,7 @@ def monitor_experiment(
     what an experiment has used, also when it has ended: the server keeps every second or ten seconds of the last
     hour, ten seconds of the last day, and minutes for good.
     """
-    from riseml.results.trends import Trends
+    from riseml.analysis.trends import Trends
 
     command: CommandContext = context.obj
     if since is not None:

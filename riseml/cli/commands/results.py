@@ -202,8 +202,8 @@ def _choose_experiments(command: CommandContext, identities: list[str], project:
 
 
 def _print_results(command: CommandContext, results: wire.ResultList, output: _Presentation) -> None:
+    from riseml.analysis.column_names import split_names
     from riseml.cli.output.results_view import list_csv, list_results, make_paper_table
-    from riseml.results.column_names import split_names
 
     printer = command.printer
     names = list(split_names(output.columns))
@@ -229,10 +229,10 @@ def _list_paper_lines(table: PaperTable, form: ResultFormat) -> list[str]:
 
 
 def _print_scaling(command: CommandContext, results: wire.ResultList, output: _Presentation) -> None:
+    from riseml.analysis.ranking import parse_sort
+    from riseml.analysis.scaling import measure_scaling, sort_scaling
     from riseml.cli.output.results_view import make_columns, make_row
     from riseml.cli.output.scaling_view import list_scaling, list_scaling_csv, make_scaling_table, show_scaling
-    from riseml.results.ranking import parse_sort
-    from riseml.results.scaling import measure_scaling, sort_scaling
 
     printer = command.printer
     scaling = measure_scaling(

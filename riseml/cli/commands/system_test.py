@@ -23,8 +23,8 @@ from riseml.cli.output.text import count_noun
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.analysis.host_tests import HostMeasure
     from riseml.client.server_client import Client
-    from riseml.results.host_tests import HostMeasure
 
 _IMAGE = "python:3.11"
 _LEAST_MEM = 64  # MiB of a job: Python and the buffers that it compares
@@ -235,7 +235,7 @@ def _start_run(
 
 def _await_report(client: Client, run: _TestRun, job: str) -> _TestRun:
     """Return the run with the report that one of its jobs printed."""
-    from riseml.results.host_tests import read_report
+    from riseml.analysis.host_tests import read_report
 
     if run.id is None:
         return run
@@ -255,7 +255,7 @@ def _await_report(client: Client, run: _TestRun, job: str) -> _TestRun:
 
 def _finish_host_run(client: Client, run: _TestRun) -> _TestRun:
     """Wait for the job of one host; compare the file that it left with what the server reads."""
-    from riseml.results.host_tests import list_faults, list_host_measures
+    from riseml.analysis.host_tests import list_faults, list_host_measures
 
     run = _await_report(client, run, "train")
     if run.id is None or run.report is None:
@@ -280,7 +280,7 @@ def _check_file(client: Client, identity: str, digest: str) -> list[str]:
 
 
 def _finish_link_run(client: Client, run: _TestRun) -> _TestRun:
-    from riseml.results.host_tests import list_link_measures
+    from riseml.analysis.host_tests import list_link_measures
 
     run = _await_report(client, run, "caller")
     if run.report is None:
@@ -290,7 +290,7 @@ def _finish_link_run(client: Client, run: _TestRun) -> _TestRun:
 
 def _judge_hosts(runs: Sequence[_TestRun]) -> list[wire.HostFinding]:
     """Return what was found on each host, compared with the others."""
-    from riseml.results.host_tests import describe_gpu, find_slow, list_notes
+    from riseml.analysis.host_tests import describe_gpu, find_slow, list_notes
 
     slow = find_slow([measure for run in runs for measure in run.measures])
     findings: list[wire.HostFinding] = []
@@ -314,7 +314,7 @@ def _judge_hosts(runs: Sequence[_TestRun]) -> list[wire.HostFinding]:
 
 def _judge_links(runs: Sequence[_TestRun]) -> list[wire.LinkFinding]:
     """Return what was found on each connection, compared with the others."""
-    from riseml.results.host_tests import find_slow
+    from riseml.analysis.host_tests import find_slow
 
     slow = find_slow([measure for run in runs for measure in run.measures])
     findings: list[wire.LinkFinding] = []

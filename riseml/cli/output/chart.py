@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from riseml.analysis.numbers import are_numbers, read_number
 from riseml.base.records import dataclass
 from riseml.cli.output.text import clean_text, format_parameters
-from riseml.results.numbers import are_numbers, read_number
 
 if TYPE_CHECKING:
     from riseml import wire

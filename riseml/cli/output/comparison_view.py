@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.analysis.rows import Columns
 from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_metric, format_moment, format_seconds
 from riseml.cli.output.widths import pad_to_width, shorten_to_width, wrap_to_width
-from riseml.results.rows import Columns
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from riseml.analysis.seed_statistics import bootstrap_interval
 from riseml.cli.output.chart import BEST, Chart, ChartSeries, list_points
 from riseml.cli.output.text import clean_text, format_parameters
-from riseml.results.seed_statistics import bootstrap_interval
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -12,7 +12,7 @@ from riseml.cli.output.text import clean_text, count_noun, format_metric, format
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.results.group_comparison import GroupComparison
+    from riseml.analysis.group_comparison import GroupComparison
 
 _MISSING = "-"
 _NUMBERS = ("mean", "deviation", "low", "high")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.analysis.stragglers import WINDOW, StragglerWarning, find_stragglers
+from riseml.analysis.trends import Amount, Trends
 from riseml.base.names import LOCAL_HOST, THIS_MACHINE
 from riseml.base.records import dataclass
 from riseml.cli.output.cards import build_cards, fit_cards, measure_card
@@ -13,8 +15,6 @@ from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_bytes, format_cores, format_of, format_rate
 from riseml.cli.output.widths import wrap_to_width
-from riseml.results.stragglers import WINDOW, StragglerWarning, find_stragglers
-from riseml.results.trends import Amount, Trends
 
 if TYPE_CHECKING:
     from riseml import wire

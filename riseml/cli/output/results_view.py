@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from riseml.analysis.column_names import quote_name
+from riseml.analysis.rows import FIXED, Columns, ResultRow, Value
 from riseml.base.records import dataclass
 from riseml.cli.output.csv_table import list_csv_lines
 from riseml.cli.output.paper_table import PaperTable
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_metric, format_parameters, format_seconds
-from riseml.results.column_names import quote_name
-from riseml.results.rows import FIXED, Columns, ResultRow, Value
 from riseml.spec.config.types import SEED, Goal
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _BEST_PARTS = {Goal.MAXIMIZE: "max", Goal.MINIMIZE: "min"}
 
 @dataclass(frozen=True, slots=True)
 class MetricNumbers:
-    """The numbers of one metric, as `riseml.results` reads them."""
+    """The numbers of one metric, as `riseml.analysis` reads them."""
 
     count: int
     last: float
@@ -69,7 +69,7 @@ class _Fitted:
 
 
 def make_row(result: wire.ResultView) -> ResultRow:
-    """Return an answer of the server as a row whose columns `riseml.results` finds."""
+    """Return an answer of the server as a row whose columns `riseml.analysis` finds."""
     number, _, sub = result["id"].rpartition(".") if "." in result["id"] else (result["id"], "", "0")
     metrics = {
         metric["name"]: MetricNumbers(

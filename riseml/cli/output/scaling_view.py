@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from riseml.analysis.scaling import Scaling, ScalingRow, find_scaling_reader, list_scaling_names
 from riseml.cli.output.csv_table import list_csv_lines
 from riseml.cli.output.paper_table import PaperTable
 from riseml.cli.output.results_view import format_time
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table, measure_table
 from riseml.cli.output.text import clean_text, count_noun, format_metric
-from riseml.results.scaling import Scaling, ScalingRow, find_scaling_reader, list_scaling_names
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -14,6 +14,7 @@ import threading
 from dataclasses import replace
 from typing import Protocol
 
+from riseml.analysis.ranking import find_objective
 from riseml.base.errors import StoreError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.records import dataclass
@@ -22,7 +23,6 @@ from riseml.model import JobKey, SearchEnd, SearchRecord, Trial, TrialOutcome
 from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import add_seed, find_next_run, fold_record
 from riseml.planning.trial_plan import Template, plan_trial
-from riseml.results.ranking import find_objective
 from riseml.search.propose import Proposer
 from riseml.search.stopping import StopJudge, find_checkpoints
 from riseml.server.clock import now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from riseml.results.ranking import Objective
+from riseml.analysis.ranking import Objective
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.metrics.run_values import RunFollower, RunValues
 

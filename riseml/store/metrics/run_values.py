@@ -11,9 +11,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from riseml.analysis.ranking import Objective
+from riseml.analysis.run_value import RunValue, summarize_value
 from riseml.base.records import dataclass
-from riseml.results.ranking import Objective
-from riseml.results.run_value import RunValue, summarize_value
 from riseml.spec.config.types import ValueKind
 from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.metric_store import MetricStore

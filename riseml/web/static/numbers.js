@@ -1,5 +1,5 @@
 // @ts-check
-/** Texts that are numbers: as `riseml.results.numbers` reads them. `01` is a text, and 2.10 is not 2.1. */
+/** Texts that are numbers: as `riseml.analysis.numbers` reads them. `01` is a text, and 2.10 is not 2.1. */
 
 const NUMBER = /^[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?$/;
 const LONGEST = 40; // characters

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from riseml.results.stragglers import StragglerKind
+from riseml.analysis.stragglers import StragglerKind
 from tests.support.rig import Rig, gang, single
 from tests.support.web_scene import WAIT, enter, find_barriers, make_home, show
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from riseml import wire
-from riseml.results.seed_statistics import describe_spread
+from riseml.analysis.seed_statistics import describe_spread
 
 
 def make_group(first: int, lr: str, *values: float, rank: int | None = None, **changes: Any) -> wire.GroupView:

@@ -57,7 +57,7 @@ def check_types(frame: pandas.DataFrame) -> None:
 
 @pytest.mark.usefixtures("answer")
 def test_a_data_frame_has_the_types_of_its_columns(fake_server: FakeServer) -> None:
-    found = package.results(144, where="lr<1", sort="-lr")  # type: ignore[attr-defined]  # it is made when it is first used
+    found = package.results(144, where="lr<1", sort="-lr")
     assert fake_server.asked[-1] == "GET /results?where=lr%3C1&sort=-lr&of=144"
     assert (len(found), repr(found)) == (3, "<3 results; to_pandas() makes a DataFrame>")
     frame = found.to_pandas()

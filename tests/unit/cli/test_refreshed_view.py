@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.screen import read_screen
+from tests.unit.analysis.live_samples import SAMPLE
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import LOST, FakeServer, make_experiment
-from tests.unit.results.live_samples import SAMPLE
 
 
 def test_status_watch_ends_with_the_experiment(riseml: Riseml, fake_server: FakeServer) -> None:

@@ -20,7 +20,7 @@ from tests.unit.store.submissions import NOW, submit
 def read_row(database: Database, identity: int) -> Experiment:
     """Return an experiment as its rows say it."""
     with database.read_transaction() as connection:
-        columns = (*select_texts(table), sets.c.concurrency)
+        columns = (*select_texts(table), sets.c.concurrency, sets.c.paused)
         joined = sa.select(*columns).outerjoin(sets, table.c.set_id == sets.c.id)
         row = connection.execute(joined.where(table.c.id == identity)).mappings().one()
         record = sa.cast(jobs.c.record, sa.Text)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
+from riseml.analysis.ranking import find_objective
 from riseml.base.errors import Refused
 from riseml.base.states import Wanted
 from riseml.model import MOST_TRIALS, SearchEnd, TrialOutcome
 from riseml.planning.plan import first_jobs
 from riseml.planning.trial_plan import plan_trial
-from riseml.results.ranking import find_objective
 from riseml.spec.config.types import ValueKind, ValueRule
 from riseml.store.database import Database
 from riseml.store.marks import KeptOutputs

@@ -1,4 +1,4 @@
-"""Texts that are numbers on the page: as `riseml.results.numbers` has them."""
+"""Texts that are numbers on the page: as `riseml.analysis.numbers` has them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from riseml.results.numbers import are_numbers
+from riseml.analysis.numbers import are_numbers
 from tests.support.javascript import run_page
 
 CASES = [

@@ -13,12 +13,12 @@ from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse
 
 from riseml import wire
+from riseml.analysis.stragglers import StragglerWarning, find_stragglers
+from riseml.analysis.trends import Trends
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import CanonicalId, experiment_name, parse_id
 from riseml.base.states import PLACED
 from riseml.model import Experiment, Job
-from riseml.results.stragglers import StragglerWarning, find_stragglers
-from riseml.results.trends import Trends
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.metric_views import show_history, show_summary
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment

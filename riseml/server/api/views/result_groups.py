@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from riseml import wire
+from riseml.analysis.groups import Group, find_best_run, group_rows, rank_groups
+from riseml.analysis.ranking import Objective
+from riseml.analysis.rows import Columns, Reader, ResultRow, list_metrics
 from riseml.base.errors import UsageError
-from riseml.results.groups import Group, find_best_run, group_rows, rank_groups
-from riseml.results.ranking import Objective
-from riseml.results.rows import Columns, Reader, ResultRow, list_metrics
 from riseml.server.api.views.results import MatchedRows, ResultQuery, match_rows, show_objective
 from riseml.server.services import Stores
 

@@ -8,11 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from riseml import wire
-from riseml.base.errors import NotFound, UsageError
-from riseml.base.names import experiment_name, parse_id
-from riseml.base.records import dataclass
-from riseml.results.filters import filter_rows, list_filter_notes, parse_where
-from riseml.results.ranking import (
+from riseml.analysis.filters import filter_rows, list_filter_notes, parse_where
+from riseml.analysis.ranking import (
     Objective,
     choose_objective,
     find_objective,
@@ -22,8 +19,11 @@ from riseml.results.ranking import (
     sort_by_rank,
     sort_rows,
 )
-from riseml.results.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
-from riseml.results.run_value import describe_value
+from riseml.analysis.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
+from riseml.analysis.run_value import describe_value
+from riseml.base.errors import NotFound, UsageError
+from riseml.base.names import experiment_name, parse_id
+from riseml.base.records import dataclass
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.record_views import count_run_seconds
 from riseml.server.services import Stores

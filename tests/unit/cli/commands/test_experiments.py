@@ -8,9 +8,9 @@ import re
 import pytest
 
 from riseml.cli.commands.experiments import TEST_PROJECT
+from tests.unit.analysis.live_samples import SAMPLE
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer, finish, make_experiment, make_job
-from tests.unit.results.live_samples import SAMPLE
 
 
 def test_status_lists(riseml: Riseml, fake_server: FakeServer) -> None:

@@ -9,7 +9,7 @@ import pytest
 from riseml.cli.output.monitor_view import list_use
 from riseml.cli.output.style import Style
 from riseml.cli.output.widths import measure_width
-from tests.unit.results.live_samples import watch
+from tests.unit.analysis.live_samples import watch
 
 
 @pytest.mark.parametrize("colour", [False, True])

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from riseml import wire
+from riseml.analysis.rows import BUILT_IN
 from riseml.cli.output.results_view import format_time, list_csv, list_results
 from riseml.cli.output.style import Style
 from riseml.cli.output.text import clean_text
 from riseml.cli.output.widths import measure_width
-from riseml.results.rows import BUILT_IN
 from tests.unit.cli.result_rows import BAD, FOUND, ROWS, make_metric, make_result
 
 

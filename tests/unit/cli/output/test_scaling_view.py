@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from riseml.analysis.scaling import Scaling, ScalingRow
 from riseml.cli.output.scaling_view import list_scaling
 from riseml.cli.output.style import Style
-from riseml.results.scaling import Scaling, ScalingRow
 from tests.unit.cli.result_rows import BAD
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 import pytest
 
-from riseml.results.ranking import Objective
+from riseml.analysis.ranking import Objective
 from riseml.spec.config.types import BEST_VALUE, Goal, ValueKind, ValueRule
 from riseml.store.logs.read_position import ReadPosition
 from riseml.store.metrics.metric_store import MetricStore

@@ -10,18 +10,18 @@ from itertools import count
 import httpx
 import pytest
 
+from riseml.analysis.stragglers import StragglerKind
 from riseml.base.names import JobName
 from riseml.base.settings import Settings
 from riseml.base.states import State
 from riseml.model import JobKey, Sample
-from riseml.results.stragglers import StragglerKind
 from riseml.server.api.routes import sample_routes
 from riseml.server.api.routes.sample_routes import SeenTrends
 from riseml.server.app import Application, make_application
 from riseml.store.samples.sample_rows import Span
 from tests.support.waiting import DEADLINE
 from tests.support.without_tls import NO_AUTHORITIES
-from tests.unit.results.live_samples import make_sample
+from tests.unit.analysis.live_samples import make_sample
 from tests.unit.server.api.conftest import ARCHIVE, DIGEST, NOW, SUBMISSION, serve
 
 SAMPLES = "/v1/experiments/1/samples"

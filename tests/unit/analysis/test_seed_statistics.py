@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.results.seed_statistics import (
+from riseml.analysis.seed_statistics import (
     bootstrap_interval,
     compare_means,
     compare_pairs,

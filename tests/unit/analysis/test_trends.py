@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.results.trends import MEMORY, Trends
-from tests.unit.results.live_samples import make_sample, watch
+from riseml.analysis.trends import MEMORY, Trends
+from tests.unit.analysis.live_samples import make_sample, watch
 
 
 def test_trends_forget_what_is_old_and_jobs_that_have_ended() -> None:

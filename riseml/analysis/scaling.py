@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from statistics import fmean
 
+from riseml.analysis.ranking import SortKey
+from riseml.analysis.rows import Columns, ResultRow
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
-from riseml.results.ranking import SortKey
-from riseml.results.rows import Columns, ResultRow
 
 RATES = (
     "examples_per_second",

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from riseml.results.filters import filter_rows, parse_where
-from riseml.results.rows import Columns, ResultRow
-from riseml.results.run_value import summarize_value
+from riseml.analysis.filters import filter_rows, parse_where
+from riseml.analysis.rows import Columns, ResultRow
+from riseml.analysis.run_value import summarize_value
 from riseml.spec.config.types import BEST_VALUE, Goal
 
 

@@ -10,14 +10,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from riseml.analysis.column_names import QUOTED
+from riseml.analysis.moments import read_period
+from riseml.analysis.numbers import read_exact
+from riseml.analysis.rows import Columns, ComparableReader, ResultRow
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
 from riseml.base.state_words import name_state
 from riseml.base.states import Reason, State
-from riseml.results.column_names import QUOTED
-from riseml.results.moments import read_period
-from riseml.results.numbers import read_exact
-from riseml.results.rows import Columns, ComparableReader, ResultRow
 from riseml.spec.scalars.quantities import parse_duration
 from riseml.spec.scalars.texts import BadText
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from riseml.analysis.groups import Group
+from riseml.analysis.seed_statistics import MeanDifference, compare_means, compare_pairs
 from riseml.base.records import dataclass
-from riseml.results.groups import Group
-from riseml.results.seed_statistics import MeanDifference, compare_means, compare_pairs
 
 SIGNIFICANT = 0.05
 """A difference is shown where its p is below this."""

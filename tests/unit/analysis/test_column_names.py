@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riseml.analysis.column_names import quote_name, split_exact, split_names
+from riseml.analysis.filters import parse_where
+from riseml.analysis.ranking import choose_objective, parse_sort, sort_rows
+from riseml.analysis.rows import PARTS, Columns, ResultRow
 from riseml.base.metric_names import LONGEST, is_metric_name
-from riseml.results.column_names import quote_name, split_exact, split_names
-from riseml.results.filters import parse_where
-from riseml.results.ranking import choose_objective, parse_sort, sort_rows
-from riseml.results.rows import PARTS, Columns, ResultRow
 from riseml.spec.config.types import Goal
 from riseml.store.metrics.metric_summary import MetricCount
-from tests.unit.results.result_rows import choose
+from tests.unit.analysis.result_rows import choose
 
 NAMES = st.text(
     st.sampled_from("ab.\"'\\,<>= &()-損é") | st.characters(codec="utf-8"), min_size=1, max_size=LONGEST

@@ -6,11 +6,11 @@ from decimal import Decimal
 
 import pytest
 
+from riseml.analysis.ranking import Objective, choose_objective, parse_sort, sort_rows
+from riseml.analysis.rows import Columns, find_varying
 from riseml.base.errors import UsageError
-from riseml.results.ranking import Objective, choose_objective, parse_sort, sort_rows
-from riseml.results.rows import Columns, find_varying
 from riseml.spec.config.types import Goal
-from tests.unit.results.result_rows import COLUMNS, ROWS, Numbers, choose, make_row, names
+from tests.unit.analysis.result_rows import COLUMNS, ROWS, Numbers, choose, make_row, names
 
 
 @pytest.mark.parametrize(

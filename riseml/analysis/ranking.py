@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
+from riseml.analysis.column_names import split_names
+from riseml.analysis.filters import describe_mixed
+from riseml.analysis.rows import Columns, ComparableReader, ResultRow
 from riseml.base.records import dataclass
-from riseml.results.column_names import split_names
-from riseml.results.filters import describe_mixed
-from riseml.results.rows import Columns, ComparableReader, ResultRow
 from riseml.spec.config.types import BEST_VALUE, Goal, SearchSection, ValueKind, ValueRule
 
 _MOST_KEYS = 10

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from riseml.analysis.column_names import quote_name
+from riseml.analysis.filters import list_filter_notes, parse_where
+from riseml.analysis.rows import Columns
 from riseml.base.errors import UsageError
-from riseml.results.column_names import quote_name
-from riseml.results.filters import list_filter_notes, parse_where
-from riseml.results.rows import Columns
-from tests.unit.results.result_rows import ROWS, choose, make_row, names
+from tests.unit.analysis.result_rows import ROWS, choose, make_row, names
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.results.stragglers import find_stragglers
-from riseml.results.trends import Trends
-from tests.unit.results.live_samples import make_sample, watch
+from riseml.analysis.stragglers import find_stragglers
+from riseml.analysis.trends import Trends
+from tests.unit.analysis.live_samples import make_sample, watch
 
 GANG = ("4.master", "4.worker.1", "4.worker.2")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from riseml.results.trends import Trends
+from riseml.analysis.trends import Trends
 from riseml.wire import SampleView
 
 SAMPLE = {

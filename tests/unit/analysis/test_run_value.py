@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.results.run_value import RunValue, describe_value, summarize_value
+from riseml.analysis.run_value import RunValue, describe_value, summarize_value
 from riseml.spec.config.types import BEST_VALUE, Goal, ValueKind, ValueRule
-from tests.unit.results.result_rows import Numbers
+from tests.unit.analysis.result_rows import Numbers
 
 LAST = ValueRule(ValueKind.LAST)
 MEAN = ValueRule(ValueKind.MEAN, 3)

@@ -18,9 +18,9 @@ from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING
 
+from riseml.analysis.trends import Amount, Trends
 from riseml.base.amounts import format_bytes, format_rate
 from riseml.base.records import dataclass
-from riseml.results.trends import Amount, Trends
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from riseml.analysis.rows import ResultRow
+from riseml.analysis.seed_statistics import Spread, describe_spread
 from riseml.base.records import dataclass
-from riseml.results.rows import ResultRow
-from riseml.results.seed_statistics import Spread, describe_spread
 from riseml.spec.config.types import SEED, Goal
 
 _BAD = ("FAILED", "KILLED")

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from riseml.analysis.moments import read_period
 from riseml.base.errors import UsageError
-from riseml.results.moments import read_period
-from tests.unit.results.result_rows import NOW
+from tests.unit.analysis.result_rows import NOW
 
 
 @pytest.mark.parametrize(

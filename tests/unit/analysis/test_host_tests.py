@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from riseml.job_programs.host_test import PREFIX
-from riseml.results.host_tests import (
+from riseml.analysis.host_tests import (
     HostMeasure,
     describe_gpu,
     find_slow,
@@ -18,6 +17,7 @@ from riseml.results.host_tests import (
     list_notes,
     read_report,
 )
+from riseml.job_programs.host_test import PREFIX
 
 
 def gpu(index: int, **more: Any) -> dict[str, Any]:

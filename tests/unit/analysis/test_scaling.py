@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riseml.analysis.rows import Columns, ResultRow
+from riseml.analysis.scaling import Scaling, ScalingRow, find_scaling_reader, list_scaling_names, measure_scaling
 from riseml.base.errors import UsageError
-from riseml.results.rows import Columns, ResultRow
-from riseml.results.scaling import Scaling, ScalingRow, find_scaling_reader, list_scaling_names, measure_scaling
-from tests.unit.results.result_rows import Numbers, make_row
+from tests.unit.analysis.result_rows import Numbers, make_row
 
 
 def test_scaling_is_measured_by_the_rate_against_the_fewest_workers() -> None:

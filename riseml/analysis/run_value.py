@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from riseml.spec.config.types import BEST_VALUE, Goal, ValueKind, ValueRule
 
 if TYPE_CHECKING:
-    from riseml.results.rows import MetricValues
+    from riseml.analysis.rows import MetricValues
 
 
 class RunValue:

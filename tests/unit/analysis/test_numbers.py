@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.results.numbers import are_numbers, read_column, read_exact, read_number
+from riseml.analysis.numbers import are_numbers, read_column, read_exact, read_number
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from riseml.analysis.column_names import needs_quotes, quote_name, split_exact
+from riseml.analysis.numbers import read_exact
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
 from riseml.base.state_words import name_state
-from riseml.results.column_names import needs_quotes, quote_name, split_exact
-from riseml.results.numbers import read_exact
 from riseml.spec.config.types import Goal
 
 Value = str | float | None

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.results.group_comparison import compare_groups
-from riseml.results.groups import Group, find_best_run, group_rows, rank_groups
-from riseml.results.rows import ResultRow
+from riseml.analysis.group_comparison import compare_groups
+from riseml.analysis.groups import Group, find_best_run, group_rows, rank_groups
+from riseml.analysis.rows import ResultRow
 from riseml.spec.config.types import Goal
 
 

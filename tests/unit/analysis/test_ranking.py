@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.results.ranking import (
+from riseml.analysis.ranking import (
     Objective,
     choose_objective,
     list_sort_notes,
@@ -14,7 +14,7 @@ from riseml.results.ranking import (
     sort_rows,
 )
 from riseml.spec.config.types import Goal, ValueKind, ValueRule
-from tests.unit.results.result_rows import COLUMNS, ROWS, names
+from tests.unit.analysis.result_rows import COLUMNS, ROWS, names
 
 BEST = Objective("accuracy", Goal.MAXIMIZE)
 LAST = Objective("accuracy", Goal.MAXIMIZE, ValueRule(ValueKind.LAST))
