@@ -27,6 +27,7 @@ from riseml.spec.config.types import (
     Shell,
 )
 from riseml.spec.pool.types import Volume
+from riseml.spec.scalars.fronts import rank_fronts
 
 
 @dataclass(frozen=True, slots=True)
@@ -577,6 +578,7 @@ class Trial:
     value: float | None = None
     message: str = ""  # why it counts as failed
     ended: bool = False  # its experiment has ended; its log may not be whole yet
+    values: tuple[float, ...] = ()  # of several objectives, `value` first; empty: `value` is all
     runs: tuple[int, ...] = ()  # of a trial that `planning.repetition` has folded: the numbers of its runs
 
     @property
@@ -610,9 +612,22 @@ class SearchRecord:
         """Return how many trials have this outcome."""
         return sum(trial.outcome is outcome for trial in self.trials)
 
+    def list_front(self) -> tuple[Trial, ...]:
+        """Return the trials of several objectives that no other one beats; empty with one objective."""
+        signs = [-1.0 if goal is Goal.MAXIMIZE else 1.0 for _, goal in self.plan.search.objectives]
+        good = [trial for trial in self._list_good() if trial.values]
+        rows = [tuple(sign * value for sign, value in zip(signs, trial.values, strict=True)) for trial in good]
+        return tuple(trial for trial, rank in zip(good, rank_fronts(rows), strict=True) if rank == 1)
+
     def find_best(self) -> Trial | None:
-        """Return the trial with the best value, the first of several; None while the search has no result."""
-        bad = (TrialOutcome.FAILED, TrialOutcome.STOPPED) if self.plan.seeds else (TrialOutcome.FAILED,)  # one seed
-        good = [trial for trial in self.trials if trial.value is not None and trial.outcome not in bad]
+        """Return the trial with the best value, the first of several; None while the search has no result, and with
+        several objectives.
+        """
+        good = [] if self.plan.search.metrics else self._list_good()
         sign = -1.0 if self.plan.search.goal is Goal.MAXIMIZE else 1.0
         return min(good, key=lambda trial: sign * (trial.value or 0.0), default=None)
+
+    def _list_good(self) -> list[Trial]:
+        """Return the trials that may be the best one. With several seeds a stopped one is not: it has run with one."""
+        bad = (TrialOutcome.FAILED, TrialOutcome.STOPPED) if self.plan.seeds else (TrialOutcome.FAILED,)
+        return [trial for trial in self.trials if trial.value is not None and trial.outcome not in bad]

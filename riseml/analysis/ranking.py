@@ -12,6 +12,7 @@ from riseml.analysis.filters import describe_mixed
 from riseml.analysis.rows import Columns, ComparableReader, ResultRow
 from riseml.base.records import dataclass
 from riseml.spec.config.types import BEST_VALUE, Goal, SearchSection, ValueKind, ValueRule
+from riseml.spec.scalars.fronts import rank_fronts
 
 _MOST_KEYS = 10
 
@@ -34,8 +35,13 @@ class Objective:
 
 
 def find_objective(search: SearchSection) -> Objective:
-    """Return what a search compares its trials by."""
-    return Objective(search.metric, search.goal, search.objective)
+    """Return what a search compares its trials by; of several objectives the first one."""
+    return list_objectives(search)[0]
+
+
+def list_objectives(search: SearchSection) -> tuple[Objective, ...]:
+    """Return all that a search compares its trials by. The same kind of value counts of each metric."""
+    return tuple(Objective(metric, goal, search.objective) for metric, goal in search.objectives)
 
 
 def parse_sort(text: str) -> tuple[SortKey, ...]:
@@ -116,7 +122,7 @@ def rank_rows(rows: Sequence[ResultRow], objective: Objective) -> Mapping[str, i
     """
     ranked: list[tuple[float, str]] = []
     for row in rows:
-        if row.value is not None and row.state not in ("FAILED", "KILLED"):
+        if row.value is not None and _may_rank(row):
             ranked.append((row.value, row.name))
     ranked.sort(key=lambda pair: pair[0], reverse=objective.goal is Goal.MAXIMIZE)
     ranks: dict[str, int] = {}
@@ -126,6 +132,24 @@ def rank_rows(rows: Sequence[ResultRow], objective: Objective) -> Mapping[str, i
             last = best, place
         ranks[name] = last[1]
     return ranks
+
+
+def rank_by_fronts(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Mapping[str, int]:
+    """Return the front of each row by its name: 1 where no row is better in one objective and as good in the others, 2
+    where only rows of the first front are. A row that lacks a value has no rank; else those of `rank_rows` have one.
+    """
+    ranked: dict[str, tuple[float, ...]] = {}
+    for row in rows:
+        if _may_rank(row) and all(objective.metric in row.scores for objective in objectives):
+            ranked[row.name] = tuple(
+                row.scores[objective.metric] * (-1.0 if objective.goal is Goal.MAXIMIZE else 1.0)
+                for objective in objectives
+            )
+    return dict(zip(ranked, rank_fronts(list(ranked.values())), strict=True))
+
+
+def _may_rank(row: ResultRow) -> bool:
+    return row.state not in ("FAILED", "KILLED")
 
 
 def sort_by_rank(rows: Sequence[ResultRow], ranks: Mapping[str, int]) -> list[ResultRow]:

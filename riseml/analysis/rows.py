@@ -65,7 +65,8 @@ class ResultRow(NamedTuple):
     ended: str = ""
     hosts: tuple[str, ...] = ()  # hosts of its jobs
     workers: int = 1  # jobs that train: without parameter servers and what only watches
-    value: float | None = None  # by which it is ranked; None: it has none, or nothing ranks
+    value: float | None = None  # by which it is ranked; None: it has none, or not one objective ranks
+    scores: Mapping[str, float] = MappingProxyType({})  # by which several objectives rank it, by their metrics
 
 
 Reader = Callable[[ResultRow], Value]
@@ -143,7 +144,7 @@ class Columns:
             return lambda row: row.parameters.get(inner)
         if kind == "metrics":
             if not part and inner in self.goals:
-                return lambda row: row.value
+                return (lambda row: row.value) if len(self.goals) == 1 else (lambda row: row.scores.get(inner))
             return self._read_part(inner, part or "last")
         raise UsageError(f"there is no column {name[:80]!r}", self._suggest(name))
 

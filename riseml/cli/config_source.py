@@ -105,8 +105,9 @@ def describe_spec(spec: Spec) -> str:
     if search is not None:
         seeds = f" with {len(spec.train.seeds)} seeds each" if len(spec.train.seeds) > 1 else ""
         trials = f"{count_noun(search.trials, 'trial')}{seeds}"
-        summary = f"{search.method.value} search of {trials} to {search.goal.value}"
-        parts.append(f"{summary} {search.metric}, {spec.train.concurrency} at the same time")
+        goals = " and ".join(f"{goal.value} {metric}" for metric, goal in search.objectives)
+        summary = f"{search.method.value} search of {trials} to {goals}"
+        parts.append(f"{summary}, {spec.train.concurrency} at the same time")
     elif count > 1:
         parts.append(f"{count} experiments, {spec.train.concurrency} at the same time")
     return ", ".join(parts)

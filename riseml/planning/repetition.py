@@ -119,6 +119,7 @@ def _fold_runs(plan: SearchPlan, runs: Sequence[Trial], *, is_over: bool) -> Tri
         outcome=None,
         told=None,
         value=None,
+        values=(),
         message="",
     )
     is_open = _is_open(plan, runs)
@@ -131,4 +132,5 @@ def _fold_runs(plan: SearchPlan, runs: Sequence[Trial], *, is_over: bool) -> Tri
         return replace(trial, outcome=TrialOutcome.FAILED, told=position, message=message)
     values = [run.value for run in runs if run.value is not None]
     value = fmean(values) if len(values) == len(runs) else None
-    return replace(trial, outcome=first.outcome, told=position, value=value)
+    scores = tuple(map(fmean, zip(*(run.values for run in runs), strict=True)))
+    return replace(trial, outcome=first.outcome, told=position, value=value, values=scores)

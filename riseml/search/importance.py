@@ -50,6 +50,8 @@ def find_importances(plan: SearchPlan, trials: Sequence[Trial]) -> Importances:
         trial for trial in trials if trial.outcome in judged and trial.value is not None and math.isfinite(trial.value)
     ]
     importances = Importances(len(completed), sum(trial.outcome is TrialOutcome.STOPPED for trial in completed))
+    if plan.search.metrics:
+        return replace(importances, message="With several objectives no parameter decides alone.")
     # Optuna compares parameters that every trial has
     space = make_space([parameter for parameter in plan.parameters if not parameter.when])
     if not space:

@@ -71,6 +71,7 @@ def make_frozen_trial(
     value: float | None = None,
     values: tuple[dict[str, Any], dict[str, BaseDistribution]] | None = None,
     reached: dict[int, float] | None = None,
+    scores: Sequence[float] = (),
 ) -> FrozenTrial:
     """Return a trial as Optuna knows it.
 
@@ -80,13 +81,15 @@ def make_frozen_trial(
         value: of the metric; None: none is known.
         values: of the parameters, and the distributions that they come from.
         reached: values of the metric at steps.
+        scores: values of several objectives, instead of `value`.
     """
     params, distributions = values or ({}, {})
     return FrozenTrial(
         number=number,
         trial_id=number,
         state=state,
-        value=value,
+        value=None if scores else value,
+        values=scores or None,
         datetime_start=None,
         datetime_complete=None,
         params=params,

@@ -108,8 +108,8 @@ def _make_sampler(plan: SearchPlan, seed: int) -> BaseSampler:
 
 def make_study(plan: SearchPlan, **options: Any) -> optuna.Study:
     """Return an empty study in memory. Its name decides the brackets of hyperband, and is always the same."""
-    goal = "maximize" if plan.search.goal is Goal.MAXIMIZE else "minimize"
-    study: optuna.Study = load_optuna().create_study(study_name="search", direction=goal, **options)
+    goals = ["maximize" if goal is Goal.MAXIMIZE else "minimize" for _, goal in plan.search.objectives]
+    study: optuna.Study = load_optuna().create_study(study_name="search", directions=goals, **options)
     return study
 
 
@@ -151,8 +151,10 @@ def freeze_trial(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> Froze
     }
     params = read_point(plan.parameters, trial.point)
     values = params, {name: space[name] for name in params}
-    value = trial.value if trial.outcome in _WITH_VALUE else None
-    return make_frozen_trial(trial.number - 1, states[trial.outcome], value, values, dict(trial.reached))
+    is_judged = trial.outcome in _WITH_VALUE
+    value = trial.value if is_judged else None
+    scores = trial.values if is_judged else ()
+    return make_frozen_trial(trial.number - 1, states[trial.outcome], value, values, dict(trial.reached), scores)
 
 
 def find_given(plan: SearchPlan, number: int) -> Point:

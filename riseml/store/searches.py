@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from riseml.analysis.ranking import Objective, find_objective
+from riseml.analysis.ranking import Objective
 from riseml.base.errors import Refused
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, Reason, State, Wanted
@@ -61,6 +61,7 @@ class ToldTrial:
     outcome: TrialOutcome
     value: float | None = None  # value of the metric
     message: str = ""  # why it counts as failed
+    values: tuple[float, ...] = ()  # of several objectives, `value` first; empty: `value` is all
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +135,16 @@ class SearchStore:
                 sa.select(sets.c.id, sets.c.search).where(sets.c.search.isnot(None), sets.c.id.in_(sorted(ids)))
             ).all()
             for identity, text in plans:
-                if find_objective(from_json(text, SearchPlan).search) != objective:
+                objectives = list_objectives(from_json(text, SearchPlan).search)
+                if objective not in objectives:
                     continue
+                place = objectives.index(objective)
                 has_value = sa.and_(trials.c.set_id == identity, trials.c.value.isnot(None))
-                columns = (trials.c.experiment_id, trials.c.value)
-                values |= {row[0]: row[1] for row in connection.execute(sa.select(*columns).where(has_value))}
+                columns = (trials.c.experiment_id, trials.c.value, trials.c.scores)
+                values |= {
+                    experiment: value if len(objectives) == 1 else scores[place]
+                    for experiment, value, scores in connection.execute(sa.select(*columns).where(has_value))
+                }
         return values
 
     def list_members(self, set_id: int) -> tuple[int, ...]:
@@ -201,6 +207,7 @@ class SearchStore:
             order = sa.select(sa.func.coalesce(sa.func.max(trials.c.told), 0) + 1).where(trials.c.set_id == set_id)
             place = connection.execute(order).scalar_one()
             values = {"outcome": trial.outcome.value, "value": trial.value, "message": trial.message, "told": place}
+            values["scores"] = list(trial.values) or None
             condition = sa.and_(trials.c.set_id == set_id, trials.c.number == trial.number, trials.c.outcome.is_(None))
             return connection.execute(trials.update().where(condition).values(**values)).rowcount == 1
 
@@ -375,6 +382,7 @@ def _to_trial(row: sa.RowMapping) -> Trial:
         told=row["told"],
         value=row["value"],
         message=row["message"],
+        values=tuple(row["scores"] or ()),
     )
 
 

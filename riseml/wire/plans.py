@@ -6,6 +6,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from riseml.wire.results import ObjectiveView
+
 
 class PlanJob(TypedDict):
     """One job of a plan."""
@@ -63,6 +65,7 @@ class PlanSearch(TypedDict):
     method: str  # `tpe`
     metric: str  # the name of the metric
     goal: Literal["maximize", "minimize"]
+    objectives: list[ObjectiveView]  # all of them
     trials: int  # in all
     repeat: int  # runs of each trial, with another seed each
     concurrency: int  # at the same time

@@ -24,8 +24,10 @@ class ResultView(TypedDict):
 
     id: str  # `144.3`
     project: str
-    rank: int | None  # 1 is the best; equal values have equal ranks. null: it failed, has no value, or nothing ranks
-    value: float | None  # the value of the objective; null: it has none, or nothing ranks
+    # 1 is the best; equal values have equal ranks, and with several objectives all of one front
+    rank: int | None  # null: it failed, has no value, or nothing ranks
+    value: float | None  # the value of the objective; null: it has none, there are several objectives, or nothing ranks
+    scores: dict[str, float]  # with several objectives, their values by the metrics; empty with one
     state: StateName
     reason: str  # name of a Reason: `EXIT_CODE`
     parameters: dict[str, str]
@@ -78,12 +80,13 @@ class GroupList(TypedDict):
 class ResultList(TypedDict):
     """Experiments with their results."""
 
-    objective: ObjectiveView | None  # null: no goal is known, and nothing is ranked
+    objective: ObjectiveView | None  # null: no goal is known, or there are several
+    objectives: list[ObjectiveView]  # all that rank; empty: nothing is ranked
     total: int  # experiments that were looked at
     matched: int  # how many of these meet the conditions
     parameters: list[str]  # whose values differ among these
     same: dict[str, str]  # parameters that all of these have alike, with their values
     metrics: list[str]  # names of all metrics that these have reported
-    best: ResultView | None  # the best of these; null: nothing is ranked
+    best: ResultView | None  # the best of these; null: nothing is ranked, or by several objectives
     experiments: list[ResultView]  # in the requested order, at most the requested number
     notes: list[str]  # what conditions and order may not be expected to do: a parameter that mixes numbers and texts

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le, MaxLen
 from typing_extensions import TypedDict
 
+from riseml.wire.results import ObjectiveView
 from riseml.wire.submissions import Name, Value
 
 
@@ -23,9 +24,10 @@ class SearchView(TypedDict):
     """What a search does, and what it has found."""
 
     method: str  # `tpe`
-    metric: str  # the name of the metric
+    metric: str  # the name of the metric; with several objectives, the first one
     goal: Literal["maximize", "minimize"]
     objective: str  # which value of a run counts: `best`, `mean(5)`
+    objectives: list[ObjectiveView]  # all of them
     seed: int
     trials: int  # in all
     repeat: int  # runs of each trial, with another seed each
@@ -34,7 +36,8 @@ class SearchView(TypedDict):
     complete: int  # trials that ended well, and reported the metric
     stopped: int  # trials that were stopped early
     failed: int  # trials that failed or were killed, or reported no metric
-    best: BestTrial | None  # None: no trial has ended well
+    best: BestTrial | None  # None: no trial has ended well, or there are several objectives
+    front: list[str]  # with several objectives: IDs of the experiments that none beats in all
     end: str | None  # why no further trial follows: `COMPLETED`; None: further ones may follow
     message: str  # all of this for people: `trial 7 of 40, best 144.3 accuracy 0.981`
     next: str  # what it does next and what it waits for, as a sentence

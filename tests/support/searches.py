@@ -41,6 +41,7 @@ UNITS = Parameter("units", (), Distribution(Scale.INT, 16, 256, 16))
 DROPOUT = Parameter("dropout", (), Distribution(Scale.UNIFORM, 0.0, 0.5, 0.1))
 LAYERS = Parameter("layers", ("2", "3", "4"))
 EPOCHS = Parameter("epochs", ("10",))
+PAUL = Owner("paul", 1000, 1000)
 
 
 @dataclass(slots=True)
@@ -99,6 +100,7 @@ class SearchRig:
         parameters: tuple[Parameter, ...],
         concurrency: int = 1,
         seeds: tuple[str, ...] = (),
+        owner: Owner = PAUL,
     ) -> None:
         self.database = database
         self.experiments = ExperimentStore(database)
@@ -111,7 +113,7 @@ class SearchRig:
         first = self._plan = plan_trial(templates, add_seed(choose_first_point(plan), find_first_seed(plan)))
         new = NewSearch(plan, templates)
         submitted = NewExperiments(
-            Owner("paul", 1000, 1000), "x", "", "", ((first, first_jobs(first)),), concurrency=concurrency, search=new
+            owner, "x", "", "", ((first, first_jobs(first)),), concurrency=concurrency, search=new
         )
         details, _ = self.experiments.add_experiments(submitted, NOW)
         assert details[0].experiment.set_id is not None

@@ -34,12 +34,14 @@ def start_postgres(*folder: Path) -> str:
 
 
 def flatten_plans(connection: sa.Connection) -> None:
-    """Make a store one of a version before 0014: the plans have the keys of the policy beside the other ones.
+    """Make the plans of a store those of a version before 0014: with the keys of the policy beside the other ones. The
+    columns of later versions go, too.
 
     Args:
         connection: a transaction that writes.
     """
     drop_waits(connection)
+    connection.execute(sa.text("ALTER TABLE trials DROP COLUMN scores"))
     for row in connection.execute(sa.select(experiments.c.id, experiments.c.plan)).all():
         change = experiments.update().where(experiments.c.id == row.id).values(plan=_flatten(row.plan))
         connection.execute(change)

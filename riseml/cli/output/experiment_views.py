@@ -13,6 +13,7 @@ from riseml.cli.output.style import ENDED_STATES, Style, name_state, paint_state
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import (
     clean_text,
+    describe_goals,
     format_age,
     format_fields,
     format_metric,
@@ -203,8 +204,9 @@ def _find_role_images(experiment: wire.ExperimentView) -> dict[str, str]:
 def _describe_search(search: wire.SearchView) -> str:
     """Return `tpe, maximize accuracy, seed 7`; the best point comes with the parameters that made it."""
     best = search["best"]
-    objective = "" if search["objective"] == "best" else f" by its {search['objective']}"
-    text = f"{search['method']}, {search['goal']} {search['metric']}{objective}, seed {search['seed']}"
+    whose = "their" if len(search.get("objectives", [])) > 1 else "its"
+    rule = "" if search["objective"] == "best" else f" by {whose} {search['objective']}"
+    text = f"{search['method']}, {describe_goals(search)}{rule}, seed {search['seed']}"
     return f"{text}, best with {format_parameters(best['parameters'])}" if best else text
 
 

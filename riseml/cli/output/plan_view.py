@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table
-from riseml.cli.output.text import count_noun, format_fields, format_parameters
+from riseml.cli.output.text import count_noun, describe_goals, format_fields, format_parameters
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -92,7 +92,7 @@ def _describe_search(search: wire.PlanSearch) -> str:
     stop = f", stopped early by {search['stop']}" if search["stop"] else ""
     seeds = f" with {search['repeat']} seeds each" if search["repeat"] > 1 else ""
     count = f"{count_noun(search['trials'], 'trial')}{seeds}, {search['concurrency']} at the same time"
-    return f"{search['method']}, {count}, {search['goal']} {search['metric']}{stop}"
+    return f"{search['method']}, {count}, {describe_goals(search)}{stop}"
 
 
 def _list_role_fields(environment: wire.PlanRoleEnvironment) -> list[tuple[str, str | None]]:

@@ -90,6 +90,7 @@ def make_row(result: wire.ResultView) -> ResultRow:
         hosts=tuple(result["hosts"]),
         workers=result["workers"],
         value=result["value"],
+        scores=result["scores"],
     )
 
 
@@ -103,12 +104,19 @@ def _read_int(text: str) -> int:
 
 def make_columns(results: wire.ResultList) -> Columns:
     """Return the finder of columns for these results."""
-    objective = results["objective"]
-    goal = next(
-        (goal for goal in Goal if objective and goal.value == objective["goal"]), None
-    )  # None: of a newer server
-    goals = {objective["metric"]: goal} if objective and goal else {}
+    known_goals = {goal.value: goal for goal in Goal}  # a newer server may have others
+    goals = {
+        objective["metric"]: known_goals[objective["goal"]]
+        for objective in list_objectives(results)
+        if objective["goal"] in known_goals
+    }
     return Columns(frozenset((*results["parameters"], *results["same"])), frozenset(results["metrics"]), goals)
+
+
+def list_objectives(results: wire.ResultList) -> list[wire.ObjectiveView]:
+    """Return what the rows are ranked by; a server of an earlier version names one objective only."""
+    objective = results["objective"]
+    return results.get("objectives") or ([] if objective is None else [objective])
 
 
 def list_results(
@@ -147,6 +155,10 @@ def _list_notes(results: wire.ResultList, left_out: Sequence[str]) -> list[str]:
         notes.append(f"* {describe_best(best, objective)}: {objective['words']}")
         if SEED in results["parameters"]:
             notes.append("One run may have a lucky seed: --group ranks points by their means over seeds")
+    elif len(list_objectives(results)) > 1:
+        notes += _describe_front(results)
+        if SEED in results["parameters"]:
+            notes.append("One run may have a lucky seed: `riseml status` names the front of the means over seeds")
     elif results["metrics"] and not objective:
         metric = results["metrics"][0]
         column = make_columns(results).write_metric(metric)
@@ -170,6 +182,16 @@ def _list_notes(results: wire.ResultList, left_out: Sequence[str]) -> list[str]:
     return ["", *map(clean_text, notes)] if notes else []
 
 
+def _describe_front(results: wire.ResultList) -> list[str]:
+    """Return the sentence about the experiments of the first front; nothing without one."""
+    front = [result["id"] for result in results["experiments"] if result["rank"] == 1]
+    words = {"maximize": "larger", "minimize": "smaller"}
+    goals = " and ".join(f"{words[objective['goal']]} {objective['metric']}" for objective in list_objectives(results))
+    if not front:
+        return []
+    return [f"RANK 1 is the Pareto front: no other experiment has {goals} at once than one of {', '.join(front)}"]
+
+
 def describe_best(best: wire.ResultView, objective: wire.ObjectiveView) -> str:
     """Return `144.3 accuracy 0.981 (lr=0.01)`."""
     parameters = f" ({format_parameters(best['parameters'])})" if best["parameters"] else ""
@@ -181,7 +203,7 @@ def _fit_fields(results: wire.ResultList, entries: Sequence[_Entry], style: Styl
 
     The parameters always stay, because they distinguish the experiments; at last they share one column.
     """
-    heads = _list_heads(ranked=results["objective"] is not None)
+    heads = _list_heads(ranked=bool(list_objectives(results)))
     parameters = _list_parameters(results, together=False)
     metrics = _list_metrics(results)
     ends = _list_ends()
@@ -249,8 +271,8 @@ def _parameter_reader(name: str) -> Callable[[_Entry], str | None]:
 def _list_metrics(results: wire.ResultList) -> list[_Field]:
     """Return the objective with its best and last value, then the last value of the others."""
     columns = make_columns(results)
-    objective = results["objective"]
-    first = [objective["metric"]] if objective and objective["metric"] in results["metrics"] else []
+    ranking = [objective["metric"] for objective in list_objectives(results)]
+    first = [name for name in ranking if name in results["metrics"]]
     further = [columns.name_metric(name) for name in results["metrics"] if name not in first]
     best = map(columns.name_metric, first)
     last = [columns.name_metric(name, "last") for name in first]
@@ -324,7 +346,7 @@ def make_paper_table(results: wire.ResultList, chosen: Sequence[str] = (), digit
         UsageError: there is no such column.
     """
     metrics = _list_metrics(results)
-    usual = [*_list_heads(ranked=results["objective"] is not None), *_list_parameters(results, together=False)]
+    usual = [*_list_heads(ranked=bool(list_objectives(results))), *_list_parameters(results, together=False)]
     fields = _choose_fields(results, chosen) if chosen else [*usual, *metrics, *_list_ends()]
     entries = [_Entry(experiment, make_row(experiment)) for experiment in results["experiments"]]
     bold = [

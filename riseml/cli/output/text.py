@@ -7,12 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from typing import TYPE_CHECKING
 
 from riseml.base.amounts import (
     format_bytes as format_bytes,  # re-exported: views import all formats of amounts from here
 )
 from riseml.base.amounts import format_digits
 from riseml.base.amounts import format_rate as format_rate
+
+if TYPE_CHECKING:
+    from riseml import wire
 
 # Control characters except the tab and the escape, marks that change the direction of writing, line separators, lone
 # surrogates.
@@ -170,6 +174,13 @@ def escape_controls(text: str) -> str:
 def format_parameters(parameters: Mapping[str, str]) -> str:
     """Return `epochs=20, lr=0.001`."""
     return ", ".join(f"{name}={value}" for name, value in parameters.items())
+
+
+def describe_goals(search: wire.SearchView | wire.PlanSearch) -> str:
+    """Return `maximize accuracy`, or with several objectives `maximize accuracy, minimize latency`."""
+    several = [(str(objective["goal"]), objective["metric"]) for objective in search.get("objectives", [])]
+    single = (str(search["goal"]), search["metric"])  # all that a server of an earlier version names
+    return ", ".join(f"{goal} {metric}" for goal, metric in several or [single])
 
 
 def format_fields(rows: Sequence[tuple[str, object]]) -> list[str]:

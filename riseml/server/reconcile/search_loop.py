@@ -11,10 +11,11 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from riseml.analysis.ranking import find_objective
+from riseml.analysis.ranking import find_objective, list_objectives
 from riseml.base.errors import StoreError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.records import dataclass
@@ -204,14 +205,18 @@ class SearchLoop(threading.Thread):
 
     def _store_result(self, record: SearchRecord, trial: Trial) -> bool:
         search = record.plan.search
-        value = self._desk.metrics.find_value(trial.experiment, find_objective(search))
-        result = judge_end(trial, value, search)
+        values = {
+            objective.metric: self._desk.metrics.find_value(trial.experiment, objective)
+            for objective in list_objectives(search)
+        }
+        result = judge_end(trial, values, search)
         reach(Point.TELLING)
         is_new = self._desk.searches.tell_trial(record.id, result)
         reach(Point.TOLD)
         if is_new:
             self._desk.metrics.forget(trial.experiment)
-            explanation = f"{search.metric} {result.value:g}" if result.value is not None else result.message
+            reported = ", ".join(f"{name} {value:g}" for name, value in values.items() if value is not None)
+            explanation = result.message or reported
             self._log_step(record, f"{record.number}.{trial.number} counts as {result.outcome.value}: {explanation}")
             self._publish(record)
         return is_new
@@ -274,17 +279,27 @@ class SearchLoop(threading.Thread):
         write_line(log, LogLine(text, experiment=str(record.number)))
 
 
-def judge_end(trial: Trial, value: float | None, search: SearchSection) -> ToldTrial:
-    """Return the result of a trial that has ended. One that was stopped has a result also where no value counts yet."""
+def judge_end(trial: Trial, values: Mapping[str, float | None], search: SearchSection) -> ToldTrial:
+    """Return the result of a trial that has ended. One that was stopped has a result also where no value counts yet.
+
+    Args:
+        trial: that has ended.
+        values: its value of each objective; None: it has none.
+        search: says which values count.
+    """
     if not trial.finished:
         return ToldTrial(trial.number, TrialOutcome.FAILED, None, "its experiment did not finish")
     was_compared = any(math.isfinite(reached) for _, reached in trial.reached)
-    if value is None and not (trial.stopped_early and was_compared):
-        return ToldTrial(trial.number, TrialOutcome.FAILED, None, _explain_no_value(search))
-    return ToldTrial(trial.number, TrialOutcome.STOPPED if trial.stopped_early else TrialOutcome.COMPLETE, value)
+    missing = [metric for metric, value in values.items() if value is None]
+    if missing and not (trial.stopped_early and was_compared):
+        return ToldTrial(trial.number, TrialOutcome.FAILED, None, _explain_no_value(missing, search))
+    outcome = TrialOutcome.STOPPED if trial.stopped_early else TrialOutcome.COMPLETE
+    scores = tuple(value for value in values.values() if value is not None) if search.metrics else ()
+    return ToldTrial(trial.number, outcome, values[find_objective(search).metric], values=scores)
 
 
-def _explain_no_value(search: SearchSection) -> str:
+def _explain_no_value(missing: Sequence[str], search: SearchSection) -> str:
     if search.objective.kind is ValueKind.AT:
-        return f"it reported no finite {search.metric} at step {search.objective.number} or later"
-    return f"it reported no {search.metric}, or ended with nan or infinity"
+        metrics = " and no finite ".join(missing)
+        return f"it reported no finite {metrics} at step {search.objective.number} or later"
+    return f"it reported no {' and no '.join(missing)}, or ended with nan or infinity"

@@ -60,15 +60,10 @@ def read_search(file: SourceFile, every: Sequence[Parameter], repeat: int = 0) -
     section = file.value_at(_PATH)
     if not isinstance(section, dict):
         return None
-    method, metric, goal = (file.value_at((*_PATH, key)) for key in ("method", "metric", "goal"))
-    if method is None or metric is None or goal is None:
+    method = file.value_at((*_PATH, "method"))
+    objectives = _read_objectives(file)
+    if method is None or not objectives:
         return None
-    if metric == "step":
-        problem = "step says where a training is, and is not a metric"
-        file.refuse((*_PATH, "metric"), problem, "name a metric that the jobs report")
-    elif not is_metric_name(metric):
-        problem, hint = NO_METRIC_NAME
-        file.refuse((*_PATH, "metric"), problem.format(quote_text(metric)), hint)
     chosen = SearchMethod(method)
     if _is_fixed(file, parameters):
         file.warn(_PATH, "every parameter has one value, so that one experiment runs without a search")
@@ -76,6 +71,8 @@ def read_search(file: SourceFile, every: Sequence[Parameter], repeat: int = 0) -
     _check_counted(file, parameters)
     constraints: tuple[str, ...] = ()
     points: tuple[tuple[tuple[str, str], ...], ...] = ()
+    if len(objectives) > 1:
+        _check_several(file, chosen)
     if all(path[:2] != ("train", "parameters") for path in file.bad):
         _check_parameters(file, chosen, parameters)
         constraints = read_constraints(file, parameters)
@@ -84,8 +81,8 @@ def read_search(file: SourceFile, every: Sequence[Parameter], repeat: int = 0) -
     _check_runs(file, trials, repeat)
     return SearchSection(
         method=chosen,
-        metric=str(metric),
-        goal=Goal(goal),
+        metric=objectives[0][0],
+        goal=objectives[0][1],
         trials=trials,
         seed=file.value_at((*_PATH, "seed")),
         stop=_read_stop(file),
@@ -93,6 +90,7 @@ def read_search(file: SourceFile, every: Sequence[Parameter], repeat: int = 0) -
         objective=_read_objective(file),
         points=points,
         constraints=constraints,
+        metrics=objectives if len(objectives) > 1 else (),
     )
 
 
@@ -111,6 +109,50 @@ def _read_objective(file: SourceFile) -> ValueRule:
     if rule.kind is ValueKind.MEAN and not 1 <= rule.number <= _MOST_AVERAGED:
         file.refuse(path, f"mean needs 1 to {_MOST_AVERAGED:,} values, not {rule.number}", "write `mean(5)`")
     return rule
+
+
+def _read_objectives(file: SourceFile) -> tuple[tuple[str, Goal], ...]:
+    """Return the metrics that decide, with their goals; nothing when they are unusable."""
+    section = file.value_at((*_PATH, "metrics"))
+    metric, goal = (file.value_at((*_PATH, key)) for key in ("metric", "goal"))
+    if section is not None and (metric is not None or goal is not None):
+        key = "metric" if metric is not None else "goal"
+        file.refuse_key(
+            (*_PATH, key), "stands beside metrics, which names every objective", f"remove {key}, or metrics"
+        )
+        return ()
+    if isinstance(section, dict):
+        goals = file.items_at((*_PATH, "metrics"))
+        for path in goals:
+            _check_metric(file, path, str(path[-1]))
+        if len(section) == 1:
+            name, goal = next(iter(section.items()))
+            file.refuse(
+                (*_PATH, "metrics"), "names one objective", f"write `metric: {name}` and `goal: {goal}` instead"
+            )
+        return tuple((str(path[-1]), Goal(text)) for path, text in goals.items())
+    if metric is None or goal is None:
+        return ()
+    _check_metric(file, (*_PATH, "metric"), str(metric))
+    return ((str(metric), Goal(goal)),)
+
+
+def _check_metric(file: SourceFile, path: KeyPath, metric: str) -> None:
+    if metric == "step":
+        problem = "step says where a training is, and is not a metric"
+        file.refuse(path, problem, "name a metric that the jobs report")
+    elif not is_metric_name(metric):
+        problem, hint = NO_METRIC_NAME
+        file.refuse(path, problem.format(quote_text(metric)), hint)
+
+
+def _check_several(file: SourceFile, method: SearchMethod) -> None:
+    """Refuse what cannot serve several objectives."""
+    if method is SearchMethod.CMA_ES:
+        file.refuse((*_PATH, "method"), "cma-es follows one objective, and here are several", "use `method: tpe`")
+    if file.value_at(_STOP) is not None:
+        problem = "a trial is stopped by one objective, and here are several"
+        file.refuse_key(_STOP, problem, "remove stop, or name one metric")
 
 
 def _is_fixed(file: SourceFile, parameters: Sequence[Parameter]) -> bool:

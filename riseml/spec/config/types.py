@@ -281,7 +281,7 @@ class SearchSection:
     """The `search` section: how the best point of the parameters is found."""
 
     method: SearchMethod
-    metric: str  # name of the metric that jobs report
+    metric: str  # name of the metric that jobs report; with several objectives, the first one
     goal: Goal
     trials: int  # points that are tried
     seed: int | None = None  # None: riseml chooses one
@@ -290,6 +290,12 @@ class SearchSection:
     objective: ValueRule = BEST_VALUE  # which value of the metric counts
     points: tuple[tuple[tuple[str, str], ...], ...] = ()  # what the first trials try; what they lack is chosen
     constraints: tuple[str, ...] = ()  # comparisons of parameters that every point meets
+    metrics: tuple[tuple[str, Goal], ...] = ()  # several objectives, `metric` and `goal` first; empty: that one alone
+
+    @property
+    def objectives(self) -> tuple[tuple[str, Goal], ...]:
+        """All metrics that decide, with their goals."""
+        return self.metrics or ((self.metric, self.goal),)
 
 
 class Relation(enum.Enum):

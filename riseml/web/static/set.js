@@ -9,6 +9,7 @@ import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
 import { countNoun, formatNumber, formatSpan } from "./format.js";
+import { FrontPanel } from "./front.js";
 import { GroupPanel } from "./groups.js";
 import { ImportancePanel } from "./importance.js";
 import { ParallelPanel } from "./parallel.js";
@@ -42,6 +43,7 @@ class SetView {
     /** @type {ChartPanel | undefined} */
     this.best = undefined;
     this.importance = new ImportancePanel(page.view.id, page.signal);
+    this.front = new FrontPanel();
     this.groups = new GroupPanel(page.view.id, page.signal);
     this.parallel = new ParallelPanel();
     this.parallel.element.hidden = true;
@@ -50,7 +52,8 @@ class SetView {
     this.charts = make("div", { class: "charts" });
     this.early = make("section", { "aria-label": "Stopped early", hidden: true });
     this.board = make("section", { "aria-label": "Leaderboard" });
-    fill(page.place, this.picker, this.charts, this.groups.element, this.parallel.element, this.early, this.board);
+    const panels = [this.front, this.groups, this.parallel].map(({ element }) => element);
+    fill(page.place, this.picker, this.charts, ...panels, this.early, this.board);
   }
 
   choose() {
@@ -77,7 +80,8 @@ class SetView {
     this.showBoard(found);
     this.showEarly(found, metric);
     if (!metric) return;
-    const goal = found.objective?.metric === metric ? found.objective.goal : "";
+    const goal = found.objectives.find((one) => one.metric === metric)?.goal ?? "";
+    this.front.show(found.objectives, listPoints(found, view.search));
     this.showTrials(found, metric, goal);
     await this.drawCurves(found, metric, goal);
     await this.groups.update(found, metric);
@@ -173,8 +177,33 @@ function findMetric(experiment, name) {
 
 /** @param {ResultView} experiment @param {string} metric @param {string} goal @returns {number | null} */
 function bestOf(experiment, metric, goal) {
-  const value = goal ? experiment.value : findMetric(experiment, metric)?.last;
+  const value = goal ? (experiment.value ?? experiment.scores[metric]) : findMetric(experiment, metric)?.last;
   return typeof value === "number" ? value : null;
+}
+
+/**
+ * Return a point for each experiment that has a rank; with several seeds one for the means of each trial whose runs all
+ * have one, as the search compares them.
+ * @param {ResultList} found @param {import("../wire.js").SearchView | null | undefined} search @returns {import("./front.js").Point[]}
+ */
+export function listPoints({ objectives, experiments }, search) {
+  if (objectives.length < 2) return [];
+  const ranked = experiments.filter((one) => one.rank);
+  const read = (/** @type {ResultView} */ one) => objectives.map(({ metric }) => one.scores[metric]);
+  if (!search || search.repeat < 2) return ranked.map((one) => ({ id: one.id, values: read(one), first: one.rank === 1 }));
+  const sub = (/** @type {ResultView} */ { id }) => Number(id.split(".")[1]);
+  /** @type {Map<string, ResultView[]>} */
+  const trials = new Map();
+  for (const one of [...ranked].sort((run, other) => sub(run) - sub(other))) {
+    const { seed, ...point } = one.parameters;
+    const key = JSON.stringify(point);
+    trials.set(key, [...(trials.get(key) ?? []), one]);
+  }
+  return [...trials.values()].flatMap((runs) => {
+    if (runs.length < search.repeat) return [];
+    const values = objectives.map((_, at) => runs.reduce((sum, run) => sum + read(run)[at] / runs.length, 0));
+    return [{ id: runs[0].id, values, first: search.front.includes(runs[0].id) }];
+  });
 }
 
 /** @param {Curve} curve @param {boolean} stopped */

@@ -9,10 +9,12 @@ from riseml.analysis.ranking import (
     choose_objective,
     list_sort_notes,
     parse_sort,
+    rank_by_fronts,
     rank_rows,
     sort_by_rank,
     sort_rows,
 )
+from riseml.analysis.rows import Columns
 from riseml.spec.config.types import Goal, ValueKind, ValueRule
 from tests.unit.analysis.result_rows import COLUMNS, ROWS, names
 
@@ -49,6 +51,26 @@ def test_ranks_leave_out_what_failed_and_what_has_no_value() -> None:
     assert rank_rows(rows, Objective("accuracy", Goal.MINIMIZE)) == {"144.1": 1, "144.10": 2}
     killed = [row._replace(state="KILLED") if row.name == "144.1" else row for row in ROWS]
     assert rank_rows(killed, BEST) == {"144.10": 1}
+
+
+def test_several_objectives_rank_by_fronts() -> None:
+    goals = [BEST, Objective("loss", Goal.MINIMIZE)]
+    scores = [(0.9, 2.0), (0.9, 1.0), (0.5, 0.5), (0.99, 0.1), (0.4, 3.0)]
+    rows = [
+        row._replace(scores={"accuracy": accuracy, "loss": loss})
+        for row, (accuracy, loss) in zip(ROWS, scores, strict=False)
+    ]
+    assert rank_by_fronts(rows, goals) == {"144.1": 2, "144.2": 1, "144.3": 1, "144.5": 3}, "144.4 has failed"
+    lacking = [row._replace(scores={"accuracy": 1.0}) if row.name == "144.2" else row for row in rows]
+    assert rank_by_fronts(lacking, goals) == {"144.1": 1, "144.3": 1, "144.5": 2}
+
+
+def test_the_columns_of_several_objectives_are_the_values_that_rank() -> None:
+    columns = Columns(frozenset(), frozenset({"accuracy", "loss"}), {"accuracy": Goal.MAXIMIZE, "loss": Goal.MINIMIZE})
+    row = ROWS[0]._replace(scores={"accuracy": 0.25})
+    assert columns.find_reader("accuracy")(row) == 0.25
+    assert columns.find_reader("loss")(row) is None
+    assert columns.find_reader("accuracy.max")(row) == 0.9
 
 
 @pytest.mark.parametrize(

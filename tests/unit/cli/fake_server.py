@@ -98,6 +98,9 @@ def make_search(**changes: Any) -> wire.SearchView:
         "metric": "accuracy",
         "goal": "maximize",
         "objective": "best",
+        "objectives": [
+            {"metric": "accuracy", "goal": "maximize", "rule": "best", "words": "the largest accuracy"},
+        ],
         "seed": 0,
         "trials": 2,
         "repeat": 1,
@@ -107,6 +110,7 @@ def make_search(**changes: Any) -> wire.SearchView:
         "stopped": 0,
         "failed": 0,
         "best": None,
+        "front": [],
         "end": None,
         "message": "trial 2 of 2",
         "next": "",

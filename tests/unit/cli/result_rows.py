@@ -33,6 +33,7 @@ def make_result(sub: int, rank: int | None, *metrics: wire.MetricView, **changes
         "project": "toaster",
         "rank": rank,
         "value": metrics[0]["max"] if metrics and rank else None,
+        "scores": {},
         "state": "FINISHED",
         "reason": "COMPLETED",
         "parameters": {"lr": f"0.{sub}", "epochs": "20"},
@@ -54,6 +55,7 @@ ROWS = [
 ]
 FOUND: wire.ResultList = {
     "objective": {"metric": "accuracy", "goal": "maximize", "rule": "best", "words": "the largest accuracy"},
+    "objectives": [],  # as a server of an earlier version answers
     "total": 4,
     "matched": 3,
     "parameters": ["lr"],

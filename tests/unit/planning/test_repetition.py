@@ -41,6 +41,17 @@ def test_the_value_of_a_trial_is_the_mean_of_its_runs() -> None:
     assert (trial.number, trial.runs, trial.first_run, trial.told) == (1, (1, 2, 3), 1, 1)
 
 
+def test_several_objectives_of_a_trial_are_the_means_of_its_runs() -> None:
+    values = ((1.0, 4.0), (2.0, 6.0), (6.0, 2.0))
+    runs = [make_run(at, "0.1", str(at), pair[0], values=pair) for at, pair in enumerate(values, 1)]
+    (trial,) = fold_record(make_record(*runs)).trials
+    assert (trial.value, trial.values) == (3.0, (3.0, 4.0))
+    open_trial = fold_record(make_record(*runs[:2])).trials[0]
+    assert (open_trial.value, open_trial.values) == (None, ())
+    failed = fold_record(make_record(*runs[:2], _fail(make_run(3, "0.1", "3")))).trials[0]
+    assert (failed.outcome, failed.value, failed.values) == (TrialOutcome.FAILED, None, ())
+
+
 def test_a_trial_has_no_result_before_all_its_seeds_have_run() -> None:
     runs = [make_run(1, "0.1", "1", 0.1), make_run(2, "0.1", "2", 0.2)]
     assert fold_record(make_record(*runs)).trials[0].outcome is None

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from riseml.model import Point, SearchPlan, Trial, TrialOutcome
+from riseml.base.states import Wanted
+from riseml.model import Point, SearchPlan, SearchRecord, Trial, TrialOutcome
 from riseml.search.propose import Proposer, choose_first_point
-from riseml.spec.config.types import Distribution, Parameter, Scale, SearchMethod
+from riseml.spec.config.types import Distribution, Goal, Parameter, Scale, SearchMethod
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
 
 SPACE = (LR, UNITS, DROPOUT, LAYERS, EPOCHS)
@@ -88,6 +89,36 @@ def test_dependent_parameters_given_points_and_constraints_follow_from_the_recor
         assert int(values["units"]) * int(values["layers"]) <= 512
         assert float(values.get("momentum", -9)) + float(values["noise"]) < 1
     assert {dict(point)["optimizer.name"] for point in points} == {"adam", "sgd"}
+
+
+def run_several(plan: SearchPlan, count: int, *, fresh: bool) -> list[Trial]:
+    """Return the trials of a search with two objectives: a small distance of lr from 0.001, and few units."""
+    proposer, trials = Proposer(plan), list[Trial]()
+    for number in range(1, count + 1):
+        proposer = Proposer(plan) if fresh else proposer
+        point = proposer.propose_point(tuple(trials))
+        assert point is not None
+        values = dict(point)
+        costs = (abs(float(values["lr"]) - 0.001), float(values["units"]))
+        made = Trial(number, number, point, number - 1, outcome=TrialOutcome.COMPLETE, told=number, value=costs[0])
+        trials.append(replace(made, values=costs))
+    return trials
+
+
+@pytest.mark.parametrize("method", [SearchMethod.RANDOM, SearchMethod.TPE])
+def test_several_objectives_follow_from_the_records(method: SearchMethod) -> None:
+    goals = (("distance", Goal.MINIMIZE), ("units", Goal.MINIMIZE))
+    plan = SearchPlan(replace(make_search(method, 30), metrics=goals), (LR, UNITS))
+    trials = run_several(plan, 30, fresh=False)
+    assert trials == run_several(plan, 30, fresh=True)
+    front = SearchRecord(1, "paul", 1, plan, 1, Wanted.RUN, 30, tuple(trials)).list_front()
+    least = {min(trials, key=lambda trial: trial.values[at]).number for at in (0, 1)}
+    assert least & {trial.number for trial in front}
+    for trial in front:
+        assert not any(
+            other.values != trial.values and other.values[0] <= trial.values[0] and other.values[1] <= trial.values[1]
+            for other in trials
+        )
 
 
 def test_tpe_learns_where_ends_and_presence_depend_on_others() -> None:

@@ -60,6 +60,12 @@ def test_a_result_is_stored_once_and_in_the_order_of_its_coming(rig: SearchRig) 
     assert not rig.searches.note_reached(rig.set_id, 2, [(1, 0.1)], stops=False), "it has ended"
 
 
+def test_the_values_of_several_objectives_are_stored(rig: SearchRig) -> None:
+    assert rig.trial(1).values == ()
+    assert rig.searches.tell_trial(rig.set_id, ToldTrial(1, TrialOutcome.COMPLETE, 1 / 3, values=(1 / 3, 7.0)))
+    assert (rig.trial(1).value, rig.trial(1).values) == (1 / 3, (1 / 3, 7.0))
+
+
 def test_a_trial_that_stops_stops_its_experiment_once(rig: SearchRig, database: Database) -> None:
     assert rig.searches.note_reached(rig.set_id, 1, [(1, 0.1)], stops=False)
     assert rig.searches.note_reached(rig.set_id, 1, [(1, 0.1), (2, 1 / 3)], stops=True)

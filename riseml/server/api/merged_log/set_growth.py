@@ -37,6 +37,7 @@ class SetGrowth:
     def describe_end(self, members: Sequence[Experiment]) -> str:
         """Return what became of the set: `6 of 8 finished, 2 failed, best 144.3 accuracy 0.981 (lr=0.01)`."""
         record = self.searches.load_searches((self.set_id,)).get(self.set_id)
-        has_best = record is not None and fold_record(record).find_best() is not None
+        folded = None if record is None else fold_record(record)
+        has_best = folded is not None and bool(folded.find_best() or folded.list_front())
         summaries = {} if has_best else self.metrics.read_summaries([member.id for member in members])
         return describe_end(members, record, {name for metrics in summaries.values() for name in metrics})

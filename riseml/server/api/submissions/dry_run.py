@@ -30,11 +30,12 @@ from riseml.planning.launch import (
 )
 from riseml.planning.plan import first_jobs
 from riseml.server.api.submissions.submit import Planned, list_passed
+from riseml.server.api.views.objective_view import show_goal, show_objectives
 from riseml.server.hosts.environment_review import review_environment
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.observe import make_observation, observe_environment
 from riseml.server.services import DataServices, Services, Stores
-from riseml.spec.config.types import Goal, Spec
+from riseml.spec.config.types import Spec
 
 _PASSED = "\0"
 """Stands for a value from the user's environment, which no answer shows. A real value has no NUL character."""
@@ -104,7 +105,8 @@ def _show_search(planned: Planned) -> wire.PlanSearch | None:
     return {
         "method": search.method.value,
         "metric": search.metric,
-        "goal": "maximize" if search.goal is Goal.MAXIMIZE else "minimize",
+        "goal": show_goal(search.goal),
+        "objectives": show_objectives(search),
         "trials": search.trials,
         "repeat": len(planned.spec.train.seeds) or 1,
         "concurrency": planned.spec.train.concurrency,

@@ -9,8 +9,10 @@ from riseml.analysis.groups import Group, find_best_run, group_rows, rank_groups
 from riseml.analysis.ranking import Objective
 from riseml.analysis.rows import Columns, Reader, ResultRow, list_metrics
 from riseml.base.errors import UsageError
-from riseml.server.api.views.results import MatchedRows, ResultQuery, match_rows, show_objective
+from riseml.server.api.views.objective_view import show_objective
+from riseml.server.api.views.results import MatchedRows, ResultQuery, match_rows
 from riseml.server.services import Stores
+from riseml.spec.config.types import Goal
 
 
 def read_groups(query: ResultQuery, column: str | None, stores: Stores, moment: datetime) -> wire.GroupList:
@@ -52,6 +54,15 @@ def _choose_column(matched: MatchedRows) -> str:
     metrics = list_metrics(matched.rows)
     if matched.objective is not None:
         return matched.columns.name_metric(matched.objective.metric)
+    if matched.objectives:
+        signs = {Goal.MAXIMIZE: "-", Goal.MINIMIZE: ""}
+        sorts = [
+            f"--sort {signs[objective.goal]}{matched.columns.write_metric(objective.metric)}"
+            for objective in matched.objectives
+        ]
+        raise UsageError(
+            "there are several objectives, and groups are compared by one metric", f"choose it: {' or '.join(sorts)}"
+        )
     if len(metrics) != 1:
         reported = ", ".join(metrics[:10]) or "none so far"
         raise UsageError("nothing says which metric is meant", f"--sort -METRIC says it; reported: {reported}")

@@ -11,23 +11,24 @@ from riseml import wire
 from riseml.analysis.filters import filter_rows, list_filter_notes, parse_where
 from riseml.analysis.ranking import (
     Objective,
+    SortKey,
     choose_objective,
-    find_objective,
+    list_objectives,
     list_sort_notes,
     parse_sort,
+    rank_by_fronts,
     rank_rows,
     sort_by_rank,
     sort_rows,
 )
 from riseml.analysis.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
-from riseml.analysis.run_value import describe_value
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import experiment_name, parse_id
 from riseml.base.records import dataclass
 from riseml.server.api.views.metric_views import show_summary
+from riseml.server.api.views.objective_view import show_objective
 from riseml.server.api.views.record_views import count_run_seconds
 from riseml.server.services import Stores
-from riseml.spec.config.types import Goal
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
 
@@ -66,6 +67,7 @@ class _Placed(NamedTuple):
 
     rank: int | None  # None: it has none
     value: float | None  # that ranks it; None: it has none
+    scores: Mapping[str, float]  # that rank it by several objectives
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,15 @@ class MatchedRows:
     rows: list[ResultRow]
     total: int  # experiments that were looked at
     columns: Columns
-    objective: Objective | None  # None: nothing ranks
+    objectives: tuple[Objective, ...]  # empty: nothing ranks
     ranks: Mapping[str, int]
     sources: _RowSources
     notes: tuple[str, ...]  # what conditions and order mean where a column mixes numbers and texts
+
+    @property
+    def objective(self) -> Objective | None:
+        """What ranks alone; None: nothing ranks, or several objectives do."""
+        return self.objectives[0] if len(self.objectives) == 1 else None
 
 
 def match_rows(query: ResultQuery, stores: Stores, moment: datetime) -> MatchedRows:
@@ -93,17 +100,16 @@ def match_rows(query: ResultQuery, stores: Stores, moment: datetime) -> MatchedR
     metrics = frozenset(list_metrics(rows))
     parameters = frozenset(list_parameters(rows))
     keys = parse_sort(query.sort)
-    objective = choose_objective(keys, metrics, _find_objective(sources, stores), parameters)
-    columns = Columns(parameters, metrics, {objective.metric: objective.goal} if objective else {})
-    if objective:
-        rows = _add_values(rows, sources, objective, stores)
+    objectives = _choose_objectives(keys, _find_objectives(sources, stores), (metrics, parameters))
+    columns = Columns(parameters, metrics, {objective.metric: objective.goal for objective in objectives})
+    rows = _add_values(rows, sources, objectives, stores)
     conditions = [condition for text in query.where for condition in parse_where(text)]
     matched = sort_rows(filter_rows(rows, conditions, columns, moment), keys, columns)
-    ranks = rank_rows(matched, objective) if objective else {}
-    if objective and not keys:
+    ranks = _rank_rows(matched, objectives)
+    if objectives and not keys:
         matched = sort_by_rank(matched, ranks)
     notes = [*list_filter_notes(rows, conditions, columns), *list_sort_notes(matched, keys, columns)]
-    return MatchedRows(matched, len(rows), columns, objective, ranks, sources, tuple(dict.fromkeys(notes)))
+    return MatchedRows(matched, len(rows), columns, objectives, ranks, sources, tuple(dict.fromkeys(notes)))
 
 
 def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.ResultList:
@@ -115,14 +121,18 @@ def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.R
     """
     matched = match_rows(query, stores, moment)
     rows = matched.rows
+    objective = matched.objective
     varying, same = find_varying(rows)
     names = [row.name for row in rows[: query.limit]]
-    best = next((row.name for row in rows if matched.ranks.get(row.name) == 1), None)
+    best = next((row.name for row in rows if objective and matched.ranks.get(row.name) == 1), None)
     answered = {*names, *([] if best is None else [best])}
-    placed = {row.name: _Placed(matched.ranks.get(row.name), row.value) for row in rows if row.name in answered}
+    placed = {
+        row.name: _Placed(matched.ranks.get(row.name), row.value, row.scores) for row in rows if row.name in answered
+    }
     views = _show_results(placed, matched.sources, stores)
     return {
-        "objective": show_objective(matched.objective) if matched.objective else None,
+        "objective": show_objective(objective) if objective else None,
+        "objectives": [show_objective(ranking) for ranking in matched.objectives],
         "total": matched.total,
         "matched": len(rows),
         "parameters": varying,
@@ -134,29 +144,53 @@ def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.R
     }
 
 
-def _find_objective(sources: _RowSources, stores: Stores) -> Objective | None:
-    """Return the objective of the sets among the experiments; None when they differ, or no set has a search."""
+def _choose_objectives(
+    keys: Sequence[SortKey], several: tuple[Objective, ...], names: tuple[frozenset[str], frozenset[str]]
+) -> tuple[Objective, ...]:
+    """Return what the rows are ranked by: the metric of the first key, with the goal of the set if it has one; without
+    such a key, the objectives of the set. `names`: of the metrics and the parameters.
+    """
+    metrics, parameters = names
+    chosen = choose_objective(keys, metrics, several[0] if len(several) == 1 else None, parameters)
+    if chosen is None:
+        return several
+    return (next((objective for objective in several if objective.metric == chosen.metric), chosen),)
+
+
+def _rank_rows(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Mapping[str, int]:
+    """Return the rank of each row; nothing without an objective."""
+    if len(objectives) == 1:
+        return rank_rows(rows, objectives[0])
+    return rank_by_fronts(rows, objectives) if objectives else {}
+
+
+def _find_objectives(sources: _RowSources, stores: Stores) -> tuple[Objective, ...]:
+    """Return the objectives of the sets among the experiments; nothing when they differ, or no set has a search."""
     sets = {outcome.set_id for outcome in sources.outcomes.values()} - {None}
     plans = stores.searches.load_plans([identity for identity in sets if identity is not None])
-    objectives = {find_objective(plan.search) for plan in plans}
-    return objectives.pop() if len(objectives) == 1 else None
-
-
-def show_objective(objective: Objective) -> wire.ObjectiveView:
-    """Return an objective as it crosses the wire."""
-    return {
-        "metric": objective.metric,
-        "goal": "maximize" if objective.goal is Goal.MAXIMIZE else "minimize",
-        "rule": str(objective.rule),
-        "words": describe_value(objective.metric, objective.goal, objective.rule),
-    }
+    objectives = {list_objectives(plan.search) for plan in plans}
+    return objectives.pop() if len(objectives) == 1 else ()
 
 
 def _add_values(
-    rows: Sequence[ResultRow], sources: _RowSources, objective: Objective, stores: Stores
+    rows: Sequence[ResultRow], sources: _RowSources, objectives: Sequence[Objective], stores: Stores
 ) -> list[ResultRow]:
     """Return the rows with the values that rank them: of trials those that their searches have."""
     outcomes = [sources.outcomes[row.name] for row in rows]
+    if len(objectives) == 1:
+        values = _read_values(outcomes, sources, objectives[0], stores)
+        return [row._replace(value=values.get(outcome.id)) for row, outcome in zip(rows, outcomes, strict=True)]
+    scores: dict[int, dict[str, float]] = {}
+    for objective in objectives:
+        for identity, value in _read_values(outcomes, sources, objective, stores).items():
+            scores.setdefault(identity, {})[objective.metric] = value
+    return [row._replace(scores=scores.get(outcome.id, {})) for row, outcome in zip(rows, outcomes, strict=True)]
+
+
+def _read_values(
+    outcomes: Sequence[ExperimentOutcome], sources: _RowSources, objective: Objective, stores: Stores
+) -> Mapping[int, float]:
+    """Return the values of one objective by the keys of experiments."""
     judged = stores.searches.load_values({outcome.set_id for outcome in outcomes if outcome.set_id}, objective)
     summaries = {
         outcome.id: summary
@@ -164,8 +198,7 @@ def _add_values(
         if outcome.id not in judged
         if (summary := sources.metrics.get(outcome.id, _NO_METRICS).get(objective.metric)) is not None
     }
-    values = {**judged, **stores.run_values.read_values(summaries, objective)}
-    return [row._replace(value=values.get(outcome.id)) for row, outcome in zip(rows, outcomes, strict=True)]
+    return {**judged, **stores.run_values.read_values(summaries, objective)}
 
 
 def _load_rows(query: ResultQuery, stores: Stores, moment: datetime) -> _RowSources:
@@ -238,6 +271,7 @@ def _show_results(placed: Mapping[str, _Placed], sources: _RowSources, stores: S
             "project": outcome.project,
             "rank": placed[name].rank,
             "value": placed[name].value,
+            "scores": dict(placed[name].scores),
             "state": outcome.state.value,
             "reason": outcome.reason,
             "parameters": dict(outcome.parameters),

@@ -11,7 +11,7 @@ from riseml.control.rollup import SetMember, describe_set_end
 from riseml.control.search_steps import find_search_end, find_search_failure
 from riseml.model import END_SENTENCES, SearchEnd, SearchRecord, Trial, TrialOutcome
 from riseml.planning.repetition import NextRun, find_next_run, fold_record
-from riseml.spec.config.types import Goal
+from riseml.server.api.views.objective_view import show_goal, show_objectives
 
 _MOST_NAMES = 5  # names of metrics that are listed
 _UNEXPECTED = (
@@ -36,8 +36,9 @@ def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.Searc
     return {
         "method": search.method.value,
         "metric": search.metric,
-        "goal": "maximize" if search.goal is Goal.MAXIMIZE else "minimize",
+        "goal": show_goal(search.goal),
         "objective": str(search.objective),
+        "objectives": show_objectives(search),
         "seed": search.seed or 0,
         "trials": record.most_trials,
         "repeat": len(record.plan.seeds) or 1,
@@ -47,6 +48,7 @@ def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.Searc
         "stopped": record.count(TrialOutcome.STOPPED),
         "failed": record.count(TrialOutcome.FAILED),
         "best": best_trial,
+        "front": [experiment_name(record.number, trial.first_run) for trial in record.list_front()],
         "end": None if record.end is None else record.end.value,
         "message": describe_search(record, names),
         "next": following,
@@ -55,8 +57,12 @@ def show_search(record: SearchRecord, names: Collection[str] = ()) -> wire.Searc
 
 
 def describe_best_trial(record: SearchRecord | None) -> str:
-    """Return `best 144.3 accuracy 0.981 (lr=0.01)`; empty without a good trial."""
+    """Return `best 144.3 accuracy 0.981 (lr=0.01)`, with several objectives `3 on the front: ...`; empty without a good
+    trial.
+    """
     record = None if record is None else fold_record(record)
+    if record is not None and record.plan.search.metrics:
+        return _describe_front(record)
     best = None if record is None else record.find_best()
     if record is None or best is None:
         return ""
@@ -72,6 +78,18 @@ def _name_best(record: SearchRecord, best: Trial) -> str:
     more = len(best.runs) - 1
     seeds = "seed" if more == 1 else "seeds"
     return f"best {name} and {more} more {seeds}, mean {record.plan.search.metric} {best.value:g}"
+
+
+def _describe_front(record: SearchRecord) -> str:
+    """Return `3 on the front: 144.1, 144.4, 144.7`, of several runs `2 on the front: 144.1, 144.6, each with 4 more
+    seeds, by their means`; empty without a trial that has ended well.
+    """
+    front = record.list_front()
+    names = [experiment_name(record.number, trial.first_run) for trial in front[:_MOST_NAMES]]
+    more = f" and {len(front) - _MOST_NAMES} more" if len(front) > _MOST_NAMES else ""
+    seeds = len(record.plan.seeds) - 1
+    means = f", each with {seeds} more {'seed' if seeds == 1 else 'seeds'}, by their means" if seeds > 0 else ""
+    return f"{len(front)} on the front: {', '.join(names)}{more}{means}" if front else ""
 
 
 def describe_end(members: Sequence[SetMember], record: SearchRecord | None, names: Collection[str] = ()) -> str:
@@ -137,14 +155,14 @@ def _choose_verb(record: SearchRecord, count: int) -> str:
 
 def _explain_no_value(record: SearchRecord, names: Collection[str]) -> Iterator[str]:
     """Yield `no trial reported acuracy; there is accuracy`, when trials have ended and reported only other metrics."""
-    metric = record.plan.search.metric
-    if names and metric not in names and any(trial.outcome is not None for trial in record.trials):
+    lacking = [metric for metric, _ in record.plan.search.objectives if metric not in names]
+    if names and lacking and any(trial.outcome is not None for trial in record.trials):
         some = sorted(names)
         more = f" and {len(some) - _MOST_NAMES} more" if len(some) > _MOST_NAMES else ""
         verb = "is" if len(some) == 1 else "are"
-        yield f"no trial reported {metric}; there {verb} {', '.join(some[:_MOST_NAMES])}{more}"
+        yield f"no trial reported {' or '.join(lacking)}; there {verb} {', '.join(some[:_MOST_NAMES])}{more}"
     elif not names and find_search_failure(record) is Reason.NO_METRIC:
-        yield f"no trial reported {metric}"
+        yield f"no trial reported {' or '.join(lacking)}"
 
 
 def _describe_parts(record: SearchRecord) -> Iterator[str]:
@@ -160,6 +178,8 @@ def _describe_parts(record: SearchRecord) -> Iterator[str]:
         yield f"{failed - valueless} failed"
     if valueless:
         yield f"{valueless} without a value"
+    if front := record.plan.search.metrics and _describe_front(record):
+        yield front
     best = record.find_best()
     if best is not None:
         yield _name_best(record, best)

@@ -53,6 +53,9 @@ def test_a_dry_run_of_a_search_names_the_search(riseml: Riseml, fake_server: Fak
         "method": "tpe",
         "metric": "accuracy",
         "goal": "maximize",
+        "objectives": [
+            {"metric": "accuracy", "goal": "maximize", "rule": "best", "words": "the largest accuracy"},
+        ],
         "trials": 40,
         "repeat": 1,
         "concurrency": 4,

@@ -27,6 +27,32 @@ def test_nothing_is_ranked_without_a_goal() -> None:
     assert list_results(many, Style())[-1] == "... and 8,997 more; `-n 0` shows all, and so do --csv and --json"
 
 
+def test_several_objectives_name_their_front() -> None:
+    scores: tuple[dict[str, float], ...] = ({"accuracy": 0.25, "loss": 0.125}, {"accuracy": 0.75, "loss": 0.5}, {})
+    several: wire.ResultList = {
+        **FOUND,
+        "objective": None,
+        "objectives": [
+            {"metric": "accuracy", "goal": "maximize", "rule": "last", "words": "the largest last accuracy"},
+            {"metric": "loss", "goal": "minimize", "rule": "last", "words": "the smallest last loss"},
+        ],
+        "best": None,
+        "experiments": [
+            {**row, "rank": rank, "value": None, "scores": some}
+            for row, rank, some in zip(ROWS, (1, 1, None), scores, strict=True)
+        ],
+    }
+    lines = list_results(several, Style())
+    assert lines[0].split()[:5] == ["RANK", "ID", "lr", "accuracy", "loss"]
+    assert lines[1].split()[3:5] == ["0.25", "0.125"], "the values that rank"
+    front = f"{ROWS[0]['id']}, {ROWS[1]['id']}"
+    goals = "larger accuracy and smaller loss"
+    assert f"RANK 1 is the Pareto front: no other experiment has {goals} at once than one of {front}" in lines
+    assert not any("lucky" in line for line in lines)
+    seeded: wire.ResultList = {**several, "parameters": ["lr", "seed"]}
+    assert any(line.startswith("One run may have a lucky seed") for line in list_results(seeded, Style()))
+
+
 @pytest.mark.parametrize("colour", [False, True])
 @pytest.mark.parametrize("width", [40, 80, 200, None])
 def test_the_table_fits_and_shows_no_foreign_control_characters(width: int | None, *, colour: bool) -> None:

@@ -23,6 +23,7 @@ from riseml.server.reconcile.search_loop import SearchLoop
 from riseml.spec.config.types import (
     BEST_VALUE,
     Distribution,
+    Goal,
     Parameter,
     Scale,
     SearchMethod,
@@ -446,6 +447,62 @@ def test_the_objective_says_which_value_a_search_is_told(database: Database, rul
     rig.end(1)
     rig.loop.run_pass()
     assert rig.trial(1).value == value
+
+
+SEVERAL = (("high", Goal.MAXIMIZE), ("low", Goal.MINIMIZE))
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (BEST_VALUE, (4.0, 1.0)),
+        (ValueRule(ValueKind.LAST), (2.0, 2.0)),
+        (ValueRule(ValueKind.MEAN, 2), (3.0, 3.0)),
+        (ValueRule(ValueKind.AT, 1), (1.0, 1.0)),
+    ],
+)
+def test_the_rule_says_which_value_of_each_of_several_objectives_counts(
+    database: Database, rule: ValueRule, expected: tuple[float, float]
+) -> None:
+    rig = SearchRig(database, make_search(SearchMethod.TPE, trials=1, metrics=SEVERAL, objective=rule), SPACE)
+    for step, value in enumerate((1.0, 4.0, 2.0), 1):
+        rig.report(1, value, step)
+    rig.end(1)
+    rig.loop.run_pass()
+    assert (rig.trial(1).value, rig.trial(1).values) == (expected[0], expected)
+
+
+def test_several_objectives_are_told_together_and_one_without_a_value_fails(database: Database) -> None:
+    rig = SearchRig(database, make_search(SearchMethod.TPE, trials=4, metrics=SEVERAL), SPACE)
+    for number, values in enumerate(((1.0, 4.0), (2.0, 3.0), (), (9.0, math.nan)), 1):
+        rig.restart()
+        rig.loop.run_pass()
+        for value in values:
+            rig.report(number, value)
+        rig.end(number)
+    rig.loop.run_pass()
+    record = rig.record()
+    assert [trial.values for trial in record.trials] == [(4.0, 1.0), (3.0, 2.0), (), ()]
+    assert record.trials[2].message == "it reported no high and no low, or ended with nan or infinity"
+    assert record.trials[3].outcome is TrialOutcome.FAILED
+    assert [trial.number for trial in record.list_front()] == [1]
+    assert record.find_best() is None
+    assert record.end is SearchEnd.COMPLETED
+
+
+def test_several_objectives_of_repeated_points_are_compared_by_their_means(database: Database) -> None:
+    search = make_search(SearchMethod.TPE, trials=2, metrics=SEVERAL)
+    rig = SearchRig(database, search, SPACE, seeds=("1", "2"))
+    for number, values in enumerate(((1.0, 4.0), (3.0, 6.0), (9.0,), ()), 1):
+        rig.loop.run_pass()
+        for value in values:
+            rig.report(number, value)
+        rig.end(number)
+    rig.restart()
+    rig.loop.run_pass()
+    folded = fold_record(rig.record())
+    assert [trial.values for trial in folded.trials] == [(5.0, 2.0), ()]
+    assert [trial.runs for trial in folded.list_front()] == [(1, 2)], "the lucky seed 144.3 has a partner that failed"
 
 
 def test_a_killed_server_continues_with_the_same_points_conditions_and_constraints(database: Database) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -17,12 +18,19 @@ from riseml.model import Frame, JobKey, Owner
 from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plans
+from riseml.server.api.views.result_groups import read_groups
 from riseml.server.api.views.results import ResultQuery, read_results
 from riseml.server.app import make_application
+from riseml.server.reconcile.notifier import Notifier
+from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
+from riseml.server.reconcile.trial_metrics import StoredMetrics
+from riseml.server.reconcile.wake import Wake
 from riseml.server.services import Services
 from riseml.spec.config.loader import load_config
+from riseml.spec.config.types import Goal, ValueKind, ValueRule
 from riseml.store.insertion import NewExperiments
 from tests.support.rig import single
+from tests.support.searches import LR, SearchRig, make_search
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 ACCURACIES = ((0.5, 0.75), (0.25, 0.96875, 0.9375), (0.99,), ())
@@ -153,3 +161,59 @@ def test_what_has_no_answer_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         read_results(query, services.stores, NOW)
+
+
+REPORTS = (((0.5, 3.0), (0.25, 2.0)), ((0.75, 2.0), (0.5, 1.0)), ((0.125, 0.5),), ((0.99, float("nan")),))
+"""Accuracies and losses of four trials; the last ones count. The fourth one diverges."""
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Iterator[Services]:
+    """A server with a search that has two objectives, and has ended."""
+    made = make_application(Settings(tmp_path, tmp_path / "output", tmp_path / "data"), threading.Event())
+    goals = (("accuracy", Goal.MAXIMIZE), ("loss", Goal.MINIMIZE))
+    search = make_search(trials=len(REPORTS), metrics=goals, objective=ValueRule(ValueKind.LAST))
+    rig = SearchRig(made.database, search, (LR,), owner=Owner(made.services.stores.owner.user, 0, 0))
+    stores = made.services.stores
+    metrics = StoredMetrics(stores.metrics, stores.run_values)
+    rig.loop = SearchLoop(SearchLoopParts(rig.experiments, rig.searches, metrics, rig.logs, Notifier(), Wake(), Wake()))
+    for number, reports in enumerate(REPORTS, 1):
+        key = JobKey(rig.trial(number).experiment, JobName("train"), 1)
+        texts = [f'{{"step": {at}, "accuracy": {high}, "loss": {low}}}' for at, (high, low) in enumerate(reports)]
+        stores.logs.append_frames(
+            key, [Frame("2026-08-31T07:23:46.1Z", 1, f"riseml.report {text}\n".encode()) for text in texts]
+        )
+        rig.end(number)
+        rig.loop.run_pass()
+    yield made.services
+    made.database.close()
+
+
+def test_several_objectives_rank_by_fronts_of_the_values_that_count(several: Services) -> None:
+    found = read_results(ResultQuery(("1",)), several.stores, NOW)
+    assert (found["objective"], found["best"]) == (None, None)
+    assert [objective["words"] for objective in found["objectives"]] == [
+        *("the largest last accuracy", "the smallest last loss"),
+    ]
+    assert [(result["id"], result["rank"], result["value"], result["scores"]) for result in found["experiments"]] == [
+        ("1.2", 1, None, {"accuracy": 0.5, "loss": 1.0}),
+        ("1.3", 1, None, {"accuracy": 0.125, "loss": 0.5}),
+        ("1.1", 2, None, {"accuracy": 0.25, "loss": 2.0}),
+        ("1.4", None, None, {"accuracy": 0.99}),
+    ]
+
+
+def test_an_order_ranks_several_objectives_by_one(several: Services) -> None:
+    found = read_results(ResultQuery(("1",), sort="-loss"), several.stores, NOW)
+    objective = found["objective"]
+    assert objective is not None
+    assert (objective["metric"], objective["goal"], objective["rule"]) == ("loss", "minimize", "last")
+    assert {result["id"]: (result["rank"], result["value"]) for result in found["experiments"]} == {
+        "1.1": (3, 2.0),
+        "1.2": (2, 1.0),
+        "1.3": (1, 0.5),
+        "1.4": (None, None),
+    }
+    with pytest.raises(UsageError, match="several objectives") as refused:
+        read_groups(ResultQuery(("1",)), None, several.stores, NOW)
+    assert refused.value.hint == "choose it: --sort -accuracy or --sort loss"

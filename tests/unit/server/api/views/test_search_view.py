@@ -11,7 +11,7 @@ from riseml.base.states import Reason, State, Wanted
 from riseml.model import Experiment, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
 from riseml.server.api.routes.experiment_routes import _check_points
 from riseml.server.api.views.search_view import describe_end, describe_next_step, describe_search, show_search
-from riseml.spec.config.types import StopMethod, StopRule
+from riseml.spec.config.types import Goal, StopMethod, StopRule
 from tests.support.searches import LAYERS, make_search
 from tests.unit.control.simulation import make_experiment, make_plan
 
@@ -49,6 +49,36 @@ RUNNING = make_trial(4, None, finished=False)
 )
 def test_the_search_says_what_its_trials_lack(trials: tuple[Trial, ...], names: list[str], text: str) -> None:
     assert describe_search(make_record(*trials), names) == f"trial {len(trials)} of 4, {text}"
+
+
+@pytest.mark.parametrize("seeds", [(), ("1", "2")])
+def test_several_objectives_name_the_first_runs_of_the_front(seeds: tuple[str, ...]) -> None:
+    goals = (("accuracy", Goal.MAXIMIZE), ("loss", Goal.MINIMIZE))
+    values = ((0.5, 3.0), (0.7, 1.0), (0.9, 4.0), (0.9, 2.0))
+    trials = [
+        replace(
+            make_trial(at, TrialOutcome.COMPLETE, pair[0], finished=True),
+            values=pair,
+            told=at,
+            point=(
+                ("layers", str((at + 1) // 2 if seeds else at)),
+                *((("seed", seeds[(at + 1) % 2]),) if seeds else ()),
+            ),
+        )
+        for at, pair in enumerate(values, 1)
+    ]
+    plan = SearchPlan(make_search(trials=4, metrics=goals), (LAYERS,), seeds)
+    record = SearchRecord(1, "paul", 144, plan, 1, Wanted.RUN, len(trials), tuple(trials), SearchEnd.COMPLETED)
+    shown = show_search(record)
+    assert shown["best"] is None
+    assert [objective["metric"] for objective in shown["objectives"]] == ["accuracy", "loss"]
+    if seeds:
+        assert shown["front"] == ["144.1", "144.3"]
+        end = "2 on the front: 144.1, 144.3, each with 1 more seed, by their means"
+    else:
+        assert shown["front"] == ["144.2", "144.4"]
+        end = "2 on the front: 144.2, 144.4"
+    assert describe_end(make_ended(4), record) == f"4 of 4 finished, {end}"
 
 
 def test_a_search_whose_trials_run_lacks_nothing() -> None:
