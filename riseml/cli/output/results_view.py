@@ -186,10 +186,10 @@ def _describe_front(results: wire.ResultList) -> list[str]:
     """Return the sentence about the experiments of the first front; nothing without one."""
     front = [result["id"] for result in results["experiments"] if result["rank"] == 1]
     words = {"maximize": "larger", "minimize": "smaller"}
-    goals = " and ".join(f"{words[objective['goal']]} {objective['metric']}" for objective in list_objectives(results))
+    goals = " and ".join(f"{named['metric']} ({words[named['goal']]})" for named in list_objectives(results))
     if not front:
         return []
-    return [f"RANK 1 is the Pareto front: no other experiment has {goals} at once than one of {', '.join(front)}"]
+    return [f"RANK 1 is the Pareto front: no other experiment beats {', '.join(front)} in {goals}"]
 
 
 def describe_best(best: wire.ResultView, objective: wire.ObjectiveView) -> str:

@@ -14,7 +14,7 @@ export class FrontPanel {
   constructor() {
     this.place = make("div", { class: "wide" });
     this.words = make("p", { class: "soft" });
-    this.element = make("section", { class: "panel", "aria-label": "Pareto front", hidden: true }, make("h2", {}, "Pareto front"), this.place, this.words);
+    this.element = make("section", { class: "panel apart", "aria-label": "Pareto front", hidden: true }, make("div", { class: "line" }, make("h2", {}, "Pareto front")), this.place, this.words);
   }
 
   /** @param {Objective[]} objectives two or more; the first two are the axes @param {Point[]} points that have a value of each */
@@ -37,8 +37,8 @@ export class FrontPanel {
     );
     picture.style.maxWidth = `${WIDTH}px`;
     fill(this.place, picture);
-    const goals = objectives.map(({ metric, goal }) => `${goal === "minimize" ? "smaller" : "larger"} ${metric}`).join(" and ");
-    this.words.textContent = `${front.map(({ id }) => id).join(", ")}: no trial has ${goals} at once.`;
+    const goals = objectives.map(({ metric, goal }) => `${metric} (${goal === "minimize" ? "smaller" : "larger"})`).join(" and ");
+    this.words.textContent = `${front.map(({ id }) => id).join(", ")}: no other trial beats these in ${goals}.`;
   }
 }
 

@@ -24,6 +24,6 @@ def test_a_front_names_its_trials_and_marks_them() -> None:
     assert run_page(script) == [
         ["2.1: accuracy 0.9, latency 12", "2.3: accuracy 0.7, latency 3"],
         "2 of 3 trials are on the front of accuracy and latency",
-        "2.3, 2.1: no trial has larger accuracy and smaller latency at once.",
+        "2.3, 2.1: no other trial beats these in accuracy (larger) and latency (smaller).",
         True,
     ]

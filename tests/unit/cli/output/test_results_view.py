@@ -46,8 +46,8 @@ def test_several_objectives_name_their_front() -> None:
     assert lines[0].split()[:5] == ["RANK", "ID", "lr", "accuracy", "loss"]
     assert lines[1].split()[3:5] == ["0.25", "0.125"], "the values that rank"
     front = f"{ROWS[0]['id']}, {ROWS[1]['id']}"
-    goals = "larger accuracy and smaller loss"
-    assert f"RANK 1 is the Pareto front: no other experiment has {goals} at once than one of {front}" in lines
+    goals = "accuracy (larger) and loss (smaller)"
+    assert f"RANK 1 is the Pareto front: no other experiment beats {front} in {goals}" in lines
     assert not any("lucky" in line for line in lines)
     seeded: wire.ResultList = {**several, "parameters": ["lr", "seed"]}
     assert any(line.startswith("One run may have a lucky seed") for line in list_results(seeded, Style()))
