@@ -579,6 +579,7 @@ class Trial:
     message: str = ""  # why it counts as failed
     ended: bool = False  # its experiment has ended; its log may not be whole yet
     values: tuple[float, ...] = ()  # of several objectives, `value` first; empty: `value` is all
+    excess: float = 0.0  # by how much its metrics fail the constraints; 0: they meet all
     runs: tuple[int, ...] = ()  # of a trial that `planning.repetition` has folded: the numbers of its runs
 
     @property
@@ -628,6 +629,9 @@ class SearchRecord:
         return min(good, key=lambda trial: sign * (trial.value or 0.0), default=None)
 
     def _list_good(self) -> list[Trial]:
-        """Return the trials that may be the best one. With several seeds a stopped one is not: it has run with one."""
+        """Return the trials that may be the best one: with a value, and not beyond the constraints. With several seeds
+        a stopped one is not, because it has run with one.
+        """
         bad = (TrialOutcome.FAILED, TrialOutcome.STOPPED) if self.plan.seeds else (TrialOutcome.FAILED,)
-        return [trial for trial in self.trials if trial.value is not None and trial.outcome not in bad]
+        ended_well = [trial for trial in self.trials if trial.value is not None and trial.outcome not in bad]
+        return [trial for trial in ended_well if trial.excess == 0]

@@ -20,6 +20,7 @@ class GroupRun:
     name: str  # `144.3`
     seed: str  # empty: it has none
     value: float
+    beyond: bool = False  # it fails a constraint of its search
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,12 @@ class Group:
     failed: int = 0  # runs that failed or were killed, or finished without a value
     stopped: int = 0  # runs that were stopped early; their values are among those of `runs`
     unfinished: int = 0  # runs that still go on, or wait
+    beyond: int = 0  # runs that fail a constraint of their search; their values are among those of `runs`
 
     @property
     def is_whole(self) -> bool:
-        """Whether its mean may be compared: every run came to its end, and has a value."""
-        return bool(self.runs) and not (self.failed or self.stopped or self.unfinished)
+        """Whether its mean may be compared: every run came to its end, has a value, and meets the constraints."""
+        return bool(self.runs) and not (self.failed or self.stopped or self.unfinished or self.beyond)
 
 
 def group_rows(rows: Sequence[ResultRow], read: Callable[[ResultRow], float | None]) -> list[Group]:
@@ -57,7 +59,7 @@ def group_rows(rows: Sequence[ResultRow], read: Callable[[ResultRow], float | No
 def _make_group(rows: Sequence[ResultRow], read: Callable[[ResultRow], float | None]) -> Group:
     finished = [(row, read(row)) for row in rows if row.state == "FINISHED"]
     runs = tuple(
-        GroupRun(row.name, row.parameters.get(SEED, ""), value)
+        GroupRun(row.name, row.parameters.get(SEED, ""), value, row.beyond)
         for row, value in finished
         if value is not None and math.isfinite(value)
     )
@@ -69,6 +71,7 @@ def _make_group(rows: Sequence[ResultRow], read: Callable[[ResultRow], float | N
         failed=sum(row.state in _BAD for row in rows) + len(finished) - len(runs),
         stopped=sum(row.reason == "STOPPED_EARLY" for row, _ in finished),
         unfinished=sum(row.state not in (*_BAD, "FINISHED") for row in rows),
+        beyond=sum(run.beyond for run in runs),
     )
 
 
@@ -82,6 +85,6 @@ def rank_groups(groups: Sequence[Group], goal: Goal) -> Mapping[str, int]:
 
 def find_best_run(groups: Sequence[Group], goal: Goal) -> GroupRun | None:
     """Return the best single run of all groups, the first of several: where a group has several, a lucky seed."""
-    runs = [run for group in groups for run in group.runs]
+    runs = [run for group in groups for run in group.runs if not run.beyond]
     sign = -1.0 if goal is Goal.MAXIMIZE else 1.0
     return min(runs, key=lambda run: sign * run.value, default=None)

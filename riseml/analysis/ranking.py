@@ -44,6 +44,11 @@ def list_objectives(search: SearchSection) -> tuple[Objective, ...]:
     return tuple(Objective(metric, goal, search.objective) for metric, goal in search.objectives)
 
 
+def make_limit(metric: str) -> Objective:
+    """Return what a constraint compares of a metric: the last value of a run, of which none has a better one."""
+    return Objective(metric, Goal.MINIMIZE, ValueRule(ValueKind.LAST))
+
+
 def parse_sort(text: str) -> tuple[SortKey, ...]:
     """Return the columns of `--sort`: `-accuracy,time` is the largest accuracy first, then the shortest time."""
     names = list(split_names(text))[:_MOST_KEYS]
@@ -118,7 +123,8 @@ def list_sort_notes(rows: Sequence[ResultRow], keys: Sequence[SortKey], columns:
 def rank_rows(rows: Sequence[ResultRow], objective: Objective) -> Mapping[str, int]:
     """Return the rank of each row by its name, the best one first. Equal values have equal ranks.
 
-    An experiment that failed or was killed has no rank, and neither has one without a value.
+    An experiment that failed or was killed has no rank, and neither has one without a value, or beyond the constraints
+    of its search.
     """
     ranked: list[tuple[float, str]] = []
     for row in rows:
@@ -149,7 +155,7 @@ def rank_by_fronts(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -
 
 
 def _may_rank(row: ResultRow) -> bool:
-    return row.state not in ("FAILED", "KILLED")
+    return row.state not in ("FAILED", "KILLED") and not row.beyond
 
 
 def sort_by_rank(rows: Sequence[ResultRow], ranks: Mapping[str, int]) -> list[ResultRow]:

@@ -67,6 +67,7 @@ class ResultRow(NamedTuple):
     workers: int = 1  # jobs that train: without parameter servers and what only watches
     value: float | None = None  # by which it is ranked; None: it has none, or not one objective ranks
     scores: Mapping[str, float] = MappingProxyType({})  # by which several objectives rank it, by their metrics
+    beyond: bool = False  # its metrics fail a constraint of its search, or are not reported so far
 
 
 Reader = Callable[[ResultRow], Value]

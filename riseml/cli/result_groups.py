@@ -75,4 +75,5 @@ def _read_group(view: wire.GroupView) -> Group:
         failed=view["failed"],
         stopped=view["stopped"],
         unfinished=view["unfinished"],
+        beyond=view["beyond"],
     )

@@ -120,6 +120,7 @@ def _fold_runs(plan: SearchPlan, runs: Sequence[Trial], *, is_over: bool) -> Tri
         told=None,
         value=None,
         values=(),
+        excess=0.0,
         message="",
     )
     is_open = _is_open(plan, runs)
@@ -133,4 +134,5 @@ def _fold_runs(plan: SearchPlan, runs: Sequence[Trial], *, is_over: bool) -> Tri
     values = [run.value for run in runs if run.value is not None]
     value = fmean(values) if len(values) == len(runs) else None
     scores = tuple(map(fmean, zip(*(run.values for run in runs), strict=True)))
-    return replace(trial, outcome=first.outcome, told=position, value=value, values=scores)
+    excess = fmean(run.excess for run in runs)  # more than 0 where one run fails a constraint
+    return replace(trial, outcome=first.outcome, told=position, value=value, values=scores, excess=excess)

@@ -14,6 +14,8 @@ from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
+_CONSTRAINTS = "constraints"  # the attribute of a trial in which Optuna looks for what it fails
+
 
 class KnownTrials(InMemoryStorage):
     """The storage of one study. Several storages share the known trials; none keeps proposed trials afterwards.
@@ -72,6 +74,7 @@ def make_frozen_trial(
     values: tuple[dict[str, Any], dict[str, BaseDistribution]] | None = None,
     reached: dict[int, float] | None = None,
     scores: Sequence[float] = (),
+    excess: float | None = None,
 ) -> FrozenTrial:
     """Return a trial as Optuna knows it.
 
@@ -82,6 +85,7 @@ def make_frozen_trial(
         values: of the parameters, and the distributions that they come from.
         reached: values of the metric at steps.
         scores: values of several objectives, instead of `value`.
+        excess: by how much it fails the constraints; None: there are none.
     """
     params, distributions = values or ({}, {})
     return FrozenTrial(
@@ -95,6 +99,6 @@ def make_frozen_trial(
         params=params,
         distributions=distributions,
         user_attrs={},
-        system_attrs={},
+        system_attrs={} if excess is None else {_CONSTRAINTS: [excess]},
         intermediate_values=reached or {},
     )

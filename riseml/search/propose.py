@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from riseml.model import Point, SearchPlan, Trial, TrialOutcome
 from riseml.search.space import list_points, make_space, name_point, read_point, try_point
+from riseml.spec.config.conditions import list_constrained_metrics
 from riseml.spec.config.types import Goal, SearchMethod
 
 if TYPE_CHECKING:
@@ -98,12 +99,20 @@ def _make_sampler(plan: SearchPlan, seed: int) -> BaseSampler:
     independent: BaseSampler = samplers.RandomSampler(seed=seed)
     match plan.search.method:
         case SearchMethod.TPE:
-            sampler: BaseSampler = samplers.TPESampler(seed=seed, constant_liar=True)
+            sampler: BaseSampler = samplers.TPESampler(seed=seed, constant_liar=True, **_list_tpe_options())
         case SearchMethod.CMA_ES:
             sampler = samplers.CmaEsSampler(seed=seed, independent_sampler=independent, warn_independent_sampling=False)
         case _:
             sampler = independent
     return sampler
+
+
+@functools.cache
+def _list_tpe_options() -> dict[str, Any]:
+    """Return what lets TPE read by how much trials fail their constraints: Optuna 4 does so only with a function, which
+    it never calls here; Optuna 5 does so always.
+    """
+    return {"constraints_func": lambda _: (0.0,)} if load_optuna().__version__.startswith("4.") else {}
 
 
 def make_study(plan: SearchPlan, **options: Any) -> optuna.Study:
@@ -154,7 +163,11 @@ def freeze_trial(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> Froze
     is_judged = trial.outcome in _WITH_VALUE
     value = trial.value if is_judged else None
     scores = trial.values if is_judged else ()
-    return make_frozen_trial(trial.number - 1, states[trial.outcome], value, values, dict(trial.reached), scores)
+    has_limits = is_judged and bool(list_constrained_metrics(plan.parameters, plan.search.constraints))
+    excess = trial.excess if has_limits else None
+    return make_frozen_trial(
+        trial.number - 1, states[trial.outcome], value, values, dict(trial.reached), scores, excess
+    )
 
 
 def find_given(plan: SearchPlan, number: int) -> Point:

@@ -179,6 +179,7 @@ trials = Table(
     Column("told", Integer),  # its position in the order in which the search got results
     Column("value", Float(53)),  # value of the metric
     Column("scores", JSON(none_as_null=True)),  # of several objectives, `value` first; NULL: `value` is all
+    Column("excess", Float(53), nullable=False, server_default="0"),  # by how much its metrics fail the constraints
     Column("message", Text, nullable=False, server_default=""),  # why it counts as failed
 )
 """The points that searches try. The key makes sure that no trial is made twice."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from riseml.analysis.ranking import Objective
+from riseml.analysis.ranking import Objective, list_objectives
 from riseml.base.errors import Refused
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, Reason, State, Wanted
@@ -62,6 +62,7 @@ class ToldTrial:
     value: float | None = None  # value of the metric
     message: str = ""  # why it counts as failed
     values: tuple[float, ...] = ()  # of several objectives, `value` first; empty: `value` is all
+    excess: float = 0.0  # by how much its metrics fail the constraints; 0: they meet all
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +117,16 @@ class SearchStore:
             searches |= {record.id: record for record in self._load_records(some)}
         return searches
 
-    def load_plans(self, ids: Collection[int]) -> tuple[SearchPlan, ...]:
-        """Return the plans of the searches among these sets, without their trials."""
+    def load_plans(self, ids: Collection[int]) -> Mapping[int, SearchPlan]:
+        """Return the plans of the searches among these sets by the keys of the sets, without their trials."""
         sorted_ids = sorted(ids)
-        texts: list[Any] = []
+        texts: dict[int, Any] = {}
         with self._database.read_transaction() as connection:
             for start in range(0, len(sorted_ids), _IDS_PER_QUERY):
                 some = sa.and_(sets.c.search.isnot(None), sets.c.id.in_(sorted_ids[start : start + _IDS_PER_QUERY]))
-                texts += connection.execute(sa.select(sets.c.search).where(some)).scalars()
-        return tuple(from_json(text, SearchPlan) for text in texts)
+                rows = connection.execute(sa.select(sets.c.id, sets.c.search).where(some))
+                texts |= {identity: text for identity, text in rows}
+        return {identity: from_json(text, SearchPlan) for identity, text in texts.items()}
 
     def load_values(self, ids: Collection[int], objective: Objective) -> dict[int, float]:
         """Return the values of the trials of these sets, by the keys of their experiments: of trials with a stored
@@ -207,7 +209,7 @@ class SearchStore:
             order = sa.select(sa.func.coalesce(sa.func.max(trials.c.told), 0) + 1).where(trials.c.set_id == set_id)
             place = connection.execute(order).scalar_one()
             values = {"outcome": trial.outcome.value, "value": trial.value, "message": trial.message, "told": place}
-            values["scores"] = list(trial.values) or None
+            values |= {"scores": list(trial.values) or None, "excess": trial.excess}
             condition = sa.and_(trials.c.set_id == set_id, trials.c.number == trial.number, trials.c.outcome.is_(None))
             return connection.execute(trials.update().where(condition).values(**values)).rowcount == 1
 
@@ -383,6 +385,7 @@ def _to_trial(row: sa.RowMapping) -> Trial:
         value=row["value"],
         message=row["message"],
         values=tuple(row["scores"] or ()),
+        excess=row["excess"],
     )
 
 

@@ -51,7 +51,8 @@ class GroupView(TypedDict):
     """Runs that differ in their seed alone."""
 
     ids: list[str]  # all of them, the first run first
-    rank: int | None  # by the mean; null: a run failed, has no value, was stopped or goes on, or nothing ranks
+    # by the mean; null: a run failed, has no value, was stopped, goes on or is beyond the constraints, or nothing ranks
+    rank: int | None
     parameters: dict[str, str]  # without the seed
     n: int  # values
     mean: float | None  # null: there is no value
@@ -62,6 +63,7 @@ class GroupView(TypedDict):
     failed: int  # runs that failed or were killed, or finished without a value
     stopped: int  # runs that were stopped early
     unfinished: int
+    beyond: int  # runs that fail a constraint of their search
 
 
 class GroupList(TypedDict):

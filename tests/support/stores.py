@@ -40,8 +40,7 @@ def flatten_plans(connection: sa.Connection) -> None:
     Args:
         connection: a transaction that writes.
     """
-    drop_waits(connection)
-    connection.execute(sa.text("ALTER TABLE trials DROP COLUMN scores"))
+    drop_later_columns(connection)
     for row in connection.execute(sa.select(experiments.c.id, experiments.c.plan)).all():
         change = experiments.update().where(experiments.c.id == row.id).values(plan=_flatten(row.plan))
         connection.execute(change)
@@ -50,13 +49,14 @@ def flatten_plans(connection: sa.Connection) -> None:
         connection.execute(sets.update().where(sets.c.id == row.id).values(templates=templates))
 
 
-def drop_waits(connection: sa.Connection) -> None:
-    """Make the experiments of a store those of a version before 0015: nothing is known of waits between attempts, and
-    no set is paused.
+def drop_later_columns(connection: sa.Connection) -> None:
+    """Make the tables of a store those of a version before 0015: without waits between attempts, without paused sets,
+    and without what several objectives and constraints of a search have.
     """
-    for column in ("waited", "waits_since"):
-        connection.execute(sa.text(f"ALTER TABLE experiments DROP COLUMN {column}"))
-    connection.execute(sa.text("ALTER TABLE sets DROP COLUMN paused"))
+    later = {"experiments": ("waited", "waits_since"), "sets": ("paused",), "trials": ("scores", "excess")}
+    for table, columns in later.items():
+        for column in columns:
+            connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN {column}"))
 
 
 def _flatten(plan: dict[str, Any]) -> dict[str, Any]:

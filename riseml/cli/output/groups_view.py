@@ -86,6 +86,7 @@ def _explain_left_out(group: wire.GroupView) -> str:
         *([f"{group['failed']} without a value"] if group["failed"] else []),
         *([f"{group['unfinished']} not finished"] if group["unfinished"] else []),
         *(["stopped early"] if group["stopped"] else []),
+        *([f"{group['beyond']} beyond the constraints"] if group["beyond"] else []),
     ]
     return ", ".join(parts) or _MISSING
 
@@ -123,11 +124,11 @@ def list_group_csv(groups: wire.GroupList) -> list[str]:
             *(group["rank"], " ".join(group["ids"])),
             *(group["parameters"].get(name) for name in names),
             *(group["n"], group["mean"], group["deviation"], group["low"], group["high"]),
-            *(group["failed"], group["stopped"], group["unfinished"]),
+            *(group["failed"], group["stopped"], group["unfinished"], group["beyond"]),
         ]
         for group in groups["groups"]
     )
-    return list_csv_lines([*titles, "failed", "stopped", "unfinished"], rows)
+    return list_csv_lines([*titles, "failed", "stopped", "unfinished", "beyond"], rows)
 
 
 def make_group_table(groups: wire.GroupList, digits: int | None = None) -> PaperTable:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from riseml.analysis.ranking import find_objective, list_objectives
+from riseml.analysis.ranking import find_objective, list_objectives, make_limit
 from riseml.base.errors import StoreError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.records import dataclass
@@ -31,6 +31,7 @@ from riseml.server.log_line import LogLine, write_line
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.trial_metrics import TrialMetrics
 from riseml.server.reconcile.wake import Wake
+from riseml.spec.config.conditions import list_constrained_metrics, measure_excess
 from riseml.spec.config.types import SearchSection, StopRule, ValueKind
 from riseml.store.experiments import ExperimentStore
 from riseml.store.searches import NewTrial, SearchStore, ToldTrial
@@ -205,18 +206,20 @@ class SearchLoop(threading.Thread):
 
     def _store_result(self, record: SearchRecord, trial: Trial) -> bool:
         search = record.plan.search
-        values = {
-            objective.metric: self._desk.metrics.find_value(trial.experiment, objective)
-            for objective in list_objectives(search)
+        find_value = self._desk.metrics.find_value
+        values = {objective.metric: find_value(trial.experiment, objective) for objective in list_objectives(search)}
+        limited = {
+            name: find_value(trial.experiment, make_limit(name))
+            for name in list_constrained_metrics(record.plan.parameters, search.constraints)
         }
-        result = judge_end(trial, values, search)
+        result = judge_end(trial, values, limited, search)
         reach(Point.TELLING)
         is_new = self._desk.searches.tell_trial(record.id, result)
         reach(Point.TOLD)
         if is_new:
             self._desk.metrics.forget(trial.experiment)
             reported = ", ".join(f"{name} {value:g}" for name, value in values.items() if value is not None)
-            explanation = result.message or reported
+            explanation = f"{result.message or reported}{', beyond the constraints' if result.excess else ''}"
             self._log_step(record, f"{record.number}.{trial.number} counts as {result.outcome.value}: {explanation}")
             self._publish(record)
         return is_new
@@ -279,27 +282,37 @@ class SearchLoop(threading.Thread):
         write_line(log, LogLine(text, experiment=str(record.number)))
 
 
-def judge_end(trial: Trial, values: Mapping[str, float | None], search: SearchSection) -> ToldTrial:
-    """Return the result of a trial that has ended. One that was stopped has a result also where no value counts yet.
+def judge_end(
+    trial: Trial, values: Mapping[str, float | None], limited: Mapping[str, float | None], search: SearchSection
+) -> ToldTrial:
+    """Return the result of a trial that has ended. One that was stopped has a result also where no value counts yet; it
+    is not the best one if it lacks a metric that a constraint names.
 
     Args:
         trial: that has ended.
         values: its value of each objective; None: it has none.
+        limited: the last value of each metric that constraints name; None: it has none.
         search: says which values count.
     """
     if not trial.finished:
         return ToldTrial(trial.number, TrialOutcome.FAILED, None, "its experiment did not finish")
     was_compared = any(math.isfinite(reached) for _, reached in trial.reached)
     missing = [metric for metric, value in values.items() if value is None]
-    if missing and not (trial.stopped_early and was_compared):
-        return ToldTrial(trial.number, TrialOutcome.FAILED, None, _explain_no_value(missing, search))
+    unknown = [metric for metric, value in limited.items() if value is None]
+    if (missing or unknown) and not (trial.stopped_early and was_compared):
+        return ToldTrial(trial.number, TrialOutcome.FAILED, None, _explain_no_value(missing, unknown, search))
     outcome = TrialOutcome.STOPPED if trial.stopped_early else TrialOutcome.COMPLETE
     scores = tuple(value for value in values.values() if value is not None) if search.metrics else ()
-    return ToldTrial(trial.number, outcome, values[find_objective(search).metric], values=scores)
+    last = {metric: value for metric, value in limited.items() if value is not None}
+    excess = measure_excess(search.constraints, trial.point, last) if limited and not unknown else 0.0
+    value = values[find_objective(search).metric]
+    return ToldTrial(trial.number, outcome, value, values=scores, excess=math.inf if unknown else excess)
 
 
-def _explain_no_value(missing: Sequence[str], search: SearchSection) -> str:
-    if search.objective.kind is ValueKind.AT:
+def _explain_no_value(missing: Sequence[str], unknown: Sequence[str], search: SearchSection) -> str:
+    """Return what a trial lacks: values of objectives, and of metrics that constraints name."""
+    if missing and search.objective.kind is ValueKind.AT:
         metrics = " and no finite ".join(missing)
         return f"it reported no finite {metrics} at step {search.objective.number} or later"
-    return f"it reported no {' and no '.join(missing)}, or ended with nan or infinity"
+    metrics = " and no ".join(dict.fromkeys((*missing, *unknown)))
+    return f"it reported no {metrics}, or ended with nan or infinity"

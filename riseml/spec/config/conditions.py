@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from riseml.spec.config.types import Distribution, Parameter, Scale
 from riseml.spec.scalars.formulas import NoValue, parse_comparison, parse_formula
 
+METRICS = "metrics."
+"""Begins the name of a metric in a constraint."""
+
 ParameterPoint = tuple[tuple[str, str], ...]
 """The names of the parameters that are there, and a value of each."""
 
@@ -77,6 +80,28 @@ def meets_constraints(constraints: Iterable[str], point: ParameterPoint) -> bool
     texts = dict(point)
     comparisons = (parse_comparison(text) for text in constraints)
     return all(comparison.holds(texts) for comparison in comparisons if texts.keys() >= set(comparison.names))
+
+
+def list_constrained_metrics(parameters: Sequence[Parameter], constraints: Iterable[str]) -> tuple[str, ...]:
+    """Return the metrics that constraints name: `latency` of `metrics.latency <= 50`. A parameter of this name comes
+    first.
+    """
+    names = {parameter.name for parameter in parameters}
+    used = (name for text in constraints for name in parse_comparison(text).names if name not in names)
+    return tuple(dict.fromkeys(name.removeprefix(METRICS) for name in used if name.startswith(METRICS)))
+
+
+def measure_excess(constraints: Iterable[str], point: ParameterPoint, metrics: Mapping[str, float]) -> float:
+    """Return by how much a trial fails its constraints; 0: it meets all.
+
+    Args:
+        constraints: of the search; those on a parameter that is not there hold.
+        point: of the trial.
+        metrics: its last values.
+    """
+    texts = {**{f"{METRICS}{name}": repr(value) for name, value in metrics.items()}, **dict(point)}
+    comparisons = (parse_comparison(text) for text in constraints)
+    return sum(named.measure_excess(texts) for named in comparisons if texts.keys() >= set(named.names))
 
 
 def may_be_there(parameter: Parameter, by_name: Mapping[str, Parameter]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from riseml.spec.config.conditions import find_ends, is_there, list_needed, meets_constraints, sort_parameters
+from riseml.spec.config.conditions import METRICS, find_ends, is_there, list_needed, meets_constraints, sort_parameters
 from riseml.spec.config.dependent_parameters import describe_no_number
 from riseml.spec.config.types import Distribution, Parameter, Scale, SearchMethod
 from riseml.spec.scalars.formulas import NoValue, parse_comparison, read_amount
@@ -20,8 +20,8 @@ _CONSTRAINTS: KeyPath = ("train", "search", "constraints")
 Pairs = tuple[tuple[str, str], ...]
 
 
-def read_constraints(file: SourceFile, parameters: Sequence[Parameter]) -> tuple[str, ...]:
-    """Return the comparisons that every point meets; problems go to `file`."""
+def read_constraints(file: SourceFile, method: SearchMethod, parameters: Sequence[Parameter]) -> tuple[str, ...]:
+    """Return the comparisons that every point, or what it reports, meets; problems go to `file`."""
     by_name = {parameter.name: parameter for parameter in parameters}
     texts = []
     for path, text in file.items_at(_CONSTRAINTS).items():
@@ -31,9 +31,11 @@ def read_constraints(file: SourceFile, parameters: Sequence[Parameter]) -> tuple
             file.refuse(path, bad.problem, bad.hint)
             continue
         for name in names:
-            if name not in by_name:
+            if name not in by_name and name.startswith(METRICS):
+                _check_metric(file, path, method)
+            elif name not in by_name:
                 near = suggest_word(name, list(by_name))
-                hint = f'did you mean "{near}"?' if near else "a constraint compares parameters, not metrics"
+                hint = f'did you mean "{near}"?' if near else f"a metric is written {METRICS}{name}"
                 file.refuse(path, f"there is no parameter {quote_text(name)}", hint)
             elif problem := describe_no_number(by_name[name]):
                 file.refuse(path, problem, "name parameters whose values are numbers")
@@ -42,6 +44,12 @@ def read_constraints(file: SourceFile, parameters: Sequence[Parameter]) -> tuple
         if path not in file.bad:
             texts.append(text)
     return tuple(texts)
+
+
+def _check_metric(file: SourceFile, path: KeyPath, method: SearchMethod) -> None:
+    if method is SearchMethod.CMA_ES:
+        problem = "cma-es does not learn what metrics must be"
+        file.refuse(path, problem, "use `method: tpe`, or compare parameters only")
 
 
 def read_points(

@@ -75,7 +75,7 @@ def read_search(file: SourceFile, every: Sequence[Parameter], repeat: int = 0) -
         _check_several(file, chosen)
     if all(path[:2] != ("train", "parameters") for path in file.bad):
         _check_parameters(file, chosen, parameters)
-        constraints = read_constraints(file, parameters)
+        constraints = read_constraints(file, chosen, parameters)
         points = read_points(file, chosen, parameters, constraints)
     trials = _read_trials(file, chosen, parameters, (points, constraints))
     _check_runs(file, trials, repeat)

@@ -22,6 +22,7 @@ from riseml.spec.scalars.texts import BadText, quote_text
 Number = float
 """An int or a float."""
 
+_LEAST_EXCESS = 1e-9  # of `a < b` where both are equal
 _LONGEST = 200  # characters of a formula
 _NAME = "name_{}_of_riseml"  # of a placeholder, where Python reads the formula
 _ALLOWED = "numbers, names of parameters, + - * / // % ( ) min max"
@@ -60,7 +61,7 @@ class Formula:
         """Return the value with these values of parameters.
 
         Raises:
-            NoValue: it divides by zero, or a number is too large.
+            NoValue: it divides by zero, a number is too large, or a value is no number.
         """
         try:
             value = _compute(self.tree, texts)
@@ -69,6 +70,22 @@ class Formula:
         if not math.isfinite(value):
             raise NoValue("it is too large")
         return value
+
+    def measure_excess(self, texts: Mapping[str, str]) -> float:
+        """Return by how much a comparison fails with these values; 0: it holds; infinite: a side has no value."""
+        if self.holds(texts):
+            return 0.0
+        assert isinstance(self.tree, ast.Compare), "only comparisons fail"
+        try:
+            amounts = [_compute(side, texts) for side in (self.tree.left, *self.tree.comparators)]
+        except (ZeroDivisionError, OverflowError, NoValue):
+            return math.inf
+        failed = [
+            abs(first - second) or _LEAST_EXCESS
+            for first, sign, second in zip(amounts, self.tree.ops, amounts[1:], strict=False)
+            if not _SIGNS[type(sign)](first, second)
+        ]
+        return math.fsum(failed) if all(map(math.isfinite, failed)) else math.inf
 
     def holds(self, texts: Mapping[str, str]) -> bool:
         """Return True when a comparison holds; False also when a side has no value."""
@@ -182,7 +199,10 @@ def _compute(node: ast.expr, texts: Mapping[str, str]) -> Number:
         case ast.Constant(value=value):
             return value  # type: ignore[return-value]  # `_check` has seen that it is a number
         case ast.Name(id=name):
-            return read_amount(texts[name]) or 0
+            amount = read_amount(texts[name])
+            if amount is None:
+                raise NoValue(f"{name} is no number")
+            return amount
         case ast.BinOp(left=left, op=sign, right=right):
             return _BINARY[type(sign)](_compute(left, texts), _compute(right, texts))
         case ast.UnaryOp(op=sign, operand=inner):

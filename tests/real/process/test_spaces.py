@@ -30,7 +30,7 @@ def make_config(**search: Any) -> str:
         "trials": 6,
         "seed": 7,
         "points": points,
-        "constraints": ["units + layers > 4"],
+        "constraints": ["units + layers > 4", "metrics.units < 48"],
         **search,
     }
     train = {"image": BASE, "run": _RUN, "resources": {"cpus": 0.1, "mem": "64MiB"}, "concurrency": 2}
@@ -56,3 +56,6 @@ def test_jobs_get_the_parameters_that_are_there_and_results_rank_by_fronts(tmp_p
         assert sorted(front) == sorted(ended["search"]["front"])
         assert f"{len(front)} on the front: " in ended["message"]
         assert results["best"] is None
+        assert "1.1" not in front
+        assert next(row["rank"] for row in results["experiments"] if row["id"] == "1.1") is None
+        assert "beyond the constraints" in ended["search"]["message"]

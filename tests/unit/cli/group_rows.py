@@ -27,6 +27,7 @@ def make_group(first: int, lr: str, *values: float, rank: int | None = None, **c
         "failed": 0,
         "stopped": 0,
         "unfinished": 0,
+        "beyond": 0,
     }
     return {**group, **changes}  # type: ignore[typeddict-item]  # the fields of the shape, by name
 

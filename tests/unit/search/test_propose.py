@@ -91,6 +91,24 @@ def test_dependent_parameters_given_points_and_constraints_follow_from_the_recor
     assert {dict(point)["optimizer.name"] for point in points} == {"adam", "sgd"}
 
 
+def test_tpe_learns_what_metrics_must_be() -> None:
+    """The score grows with lr, and trials with an lr above 0.001 fail the constraint."""
+
+    def late(constraints: tuple[str, ...]) -> list[float]:
+        plan = SearchPlan(replace(make_search(SearchMethod.TPE, 40), constraints=constraints), (LR,))
+        trials: list[Trial] = []
+        for number in range(1, 41):
+            point = Proposer(plan).propose_point(tuple(trials))
+            assert point is not None
+            lr = float(dict(point)["lr"])
+            made = Trial(number, number, point, number - 1, outcome=TrialOutcome.COMPLETE, told=number, value=lr)
+            trials.append(replace(made, excess=max(0.0, lr - 0.001) if constraints else 0.0))
+        return [float(dict(trial.point)["lr"]) for trial in trials[20:]]
+
+    assert sum(lr > 0.01 for lr in late(())) >= 12
+    assert sum(lr > 0.01 for lr in late(("metrics.lr <= 0.001",))) <= 4
+
+
 def run_several(plan: SearchPlan, count: int, *, fresh: bool) -> list[Trial]:
     """Return the trials of a search with two objectives: a small distance of lr from 0.001, and few units."""
     proposer, trials = Proposer(plan), list[Trial]()

@@ -40,7 +40,7 @@ from riseml.store.schema import experiments as tables
 from riseml.store.schema import jobs as job_table
 from riseml.store.schema import metadata, sets
 from riseml.store.searches import SearchStore
-from tests.support.stores import drop_waits, flatten_plans
+from tests.support.stores import drop_later_columns, flatten_plans
 from tests.unit.store.submissions import NOW, PLAN, submit
 
 
@@ -178,7 +178,7 @@ def test_ends_of_an_earlier_version_are_mended_where_the_jobs_know_better(
         return None if seconds is None else (NOW + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
     with database.write_transaction() as connection:
-        drop_waits(connection)
+        drop_later_columns(connection)
         connection.execute(sa.delete(job_table))
         for at, (part, ended, reason) in enumerate(jobs):
             name = "train" if at == 0 else f"worker.{at}"

@@ -110,7 +110,7 @@ def test_a_search_that_the_user_has_ended_makes_no_trial(rig: SearchRig) -> None
 
 def test_only_sets_with_a_search_are_loaded(rig: SearchRig) -> None:
     assert rig.searches.load_searches([rig.set_id, 99]) == {rig.set_id: rig.record()}
-    assert rig.searches.load_plans([rig.set_id, 99]) == (rig.record().plan,)
+    assert rig.searches.load_plans([rig.set_id, 99]) == {rig.set_id: rig.record().plan}
     assert not rig.searches.has_search(99)
 
 

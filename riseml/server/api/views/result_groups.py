@@ -101,4 +101,5 @@ def _show_group(group: Group, rank: int | None) -> wire.GroupView:
         "failed": group.failed,
         "stopped": group.stopped,
         "unfinished": group.unfinished,
+        "beyond": group.beyond,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from riseml.analysis.ranking import (
     choose_objective,
     list_objectives,
     list_sort_notes,
+    make_limit,
     parse_sort,
     rank_by_fronts,
     rank_rows,
@@ -25,10 +26,12 @@ from riseml.analysis.rows import Columns, ResultRow, find_varying, list_metrics,
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import experiment_name, parse_id
 from riseml.base.records import dataclass
+from riseml.model import SearchPlan
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.objective_view import show_objective
 from riseml.server.api.views.record_views import count_run_seconds
 from riseml.server.services import Stores
+from riseml.spec.config.conditions import list_constrained_metrics, measure_excess
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
 
@@ -100,9 +103,10 @@ def match_rows(query: ResultQuery, stores: Stores, moment: datetime) -> MatchedR
     metrics = frozenset(list_metrics(rows))
     parameters = frozenset(list_parameters(rows))
     keys = parse_sort(query.sort)
-    objectives = _choose_objectives(keys, _find_objectives(sources, stores), (metrics, parameters))
+    plans = _load_plans(sources, stores)
+    objectives = _choose_objectives(keys, _find_objectives(plans.values()), (metrics, parameters))
     columns = Columns(parameters, metrics, {objective.metric: objective.goal for objective in objectives})
-    rows = _add_values(rows, sources, objectives, stores)
+    rows = _mark_rows(_add_values(rows, sources, objectives, stores), sources, plans, stores)
     conditions = [condition for text in query.where for condition in parse_where(text)]
     matched = sort_rows(filter_rows(rows, conditions, columns, moment), keys, columns)
     ranks = _rank_rows(matched, objectives)
@@ -164,12 +168,53 @@ def _rank_rows(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Ma
     return rank_by_fronts(rows, objectives) if objectives else {}
 
 
-def _find_objectives(sources: _RowSources, stores: Stores) -> tuple[Objective, ...]:
-    """Return the objectives of the sets among the experiments; nothing when they differ, or no set has a search."""
+def _load_plans(sources: _RowSources, stores: Stores) -> Mapping[int, SearchPlan]:
+    """Return the plans of the searches among the experiments, by the keys of their sets."""
     sets = {outcome.set_id for outcome in sources.outcomes.values()} - {None}
-    plans = stores.searches.load_plans([identity for identity in sets if identity is not None])
+    return stores.searches.load_plans([identity for identity in sets if identity is not None])
+
+
+def _find_objectives(plans: Iterable[SearchPlan]) -> tuple[Objective, ...]:
+    """Return the objectives of the searches; nothing when they differ, or there is none."""
     objectives = {list_objectives(plan.search) for plan in plans}
     return objectives.pop() if len(objectives) == 1 else ()
+
+
+def _mark_rows(
+    rows: Sequence[ResultRow], sources: _RowSources, plans: Mapping[int, SearchPlan], stores: Stores
+) -> list[ResultRow]:
+    """Return the rows, and mark those of trials whose metrics fail a constraint of their search, or are missing."""
+    limited = {
+        identity: names
+        for identity, plan in plans.items()
+        if (names := list_constrained_metrics(plan.parameters, plan.search.constraints))
+    }
+    if not limited:
+        return list(rows)
+    outcomes = [sources.outcomes[row.name] for row in rows]
+    lasts: dict[int, dict[str, float]] = {}
+    for metric in {name for names in limited.values() for name in names}:
+        summaries = {
+            outcome.id: sources.metrics[outcome.id][metric]
+            for outcome in outcomes
+            if outcome.set_id in limited and metric in sources.metrics.get(outcome.id, _NO_METRICS)
+        }
+        for identity, value in stores.run_values.read_values(summaries, make_limit(metric)).items():
+            lasts.setdefault(identity, {})[metric] = value
+    return [
+        row._replace(beyond=_is_beyond(row, plans[outcome.set_id], lasts.get(outcome.id, {})))
+        if outcome.set_id in limited
+        else row
+        for row, outcome in zip(rows, outcomes, strict=True)
+    ]
+
+
+def _is_beyond(row: ResultRow, plan: SearchPlan, last: Mapping[str, float]) -> bool:
+    """Return True for a trial whose last values fail a constraint, or lack a metric of one."""
+    constraints = plan.search.constraints
+    if not last.keys() >= set(list_constrained_metrics(plan.parameters, constraints)):
+        return True
+    return measure_excess(constraints, tuple(row.parameters.items()), last) > 0
 
 
 def _add_values(

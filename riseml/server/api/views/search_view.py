@@ -178,6 +178,9 @@ def _describe_parts(record: SearchRecord) -> Iterator[str]:
         yield f"{failed - valueless} failed"
     if valueless:
         yield f"{valueless} without a value"
+    beyond = sum(trial.excess > 0 and trial.outcome is TrialOutcome.COMPLETE for trial in record.trials)
+    if beyond:
+        yield f"{beyond} beyond the constraints"
     if front := record.plan.search.metrics and _describe_front(record):
         yield front
     best = record.find_best()

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from riseml.base.errors import Refused, StoreError
 from riseml.base.states import Reason, State, Wanted
-from riseml.model import SearchEnd, SearchRecord, TrialOutcome
+from riseml.model import SearchEnd, SearchRecord, Trial, TrialOutcome
 from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import fold_record
 from riseml.planning.trial_plan import plan_trial
 from riseml.server.api.routes.experiment_routes import _check_points
-from riseml.server.reconcile.search_loop import SearchLoop
+from riseml.server.api.views.search_view import describe_search
+from riseml.server.reconcile.search_loop import SearchLoop, judge_end
 from riseml.spec.config.types import (
     BEST_VALUE,
     Distribution,
@@ -503,6 +504,48 @@ def test_several_objectives_of_repeated_points_are_compared_by_their_means(datab
     folded = fold_record(rig.record())
     assert [trial.values for trial in folded.trials] == [(5.0, 2.0), ()]
     assert [trial.runs for trial in folded.list_front()] == [(1, 2)], "the lucky seed 144.3 has a partner that failed"
+
+
+def test_a_trial_beyond_a_constraint_on_a_metric_is_not_the_best(database: Database) -> None:
+    search = make_search(SearchMethod.TPE, trials=4, constraints=("metrics.latency <= 3",))
+    rig = SearchRig(database, search, SPACE)
+    for number, values in enumerate(((2.5,), (5.0,), (), (2.0, math.nan)), 1):
+        rig.restart()
+        rig.loop.run_pass()
+        for value in values:
+            rig.report(number, value)
+        rig.end(number)
+    rig.loop.run_pass()
+    record = rig.record()
+    assert [trial.excess for trial in record.trials] == [0.0, 2.0, 0.0, 0.0]
+    for trial in record.trials[2:]:
+        assert trial.message == "it reported no accuracy and no latency, or ended with nan or infinity"
+    best = record.find_best()
+    assert best is not None
+    assert (best.number, best.value) == (1, 2.5)
+    assert "1 beyond the constraints" in describe_search(record)
+
+
+def test_one_seed_beyond_a_constraint_takes_its_point_out(database: Database) -> None:
+    search = make_search(SearchMethod.TPE, trials=2, constraints=("metrics.latency <= 3",))
+    rig = SearchRig(database, search, SPACE, seeds=("1", "2"))
+    for number, value in enumerate((3.0, 5.0, 1.0, 2.0), 1):
+        rig.loop.run_pass()
+        rig.report(number, value)
+        rig.end(number)
+    rig.loop.run_pass()
+    folded = fold_record(rig.record())
+    assert [trial.excess for trial in folded.trials] == [1.0, 0.0]
+    best = folded.find_best()
+    assert best is not None
+    assert (best.runs, best.value) == ((3, 4), 1.5)
+
+
+def test_a_trial_stopped_before_it_reported_a_constrained_metric_is_not_the_best() -> None:
+    trial = Trial(1, 1, (), 0, finished=True, stopped_early=True, reached=((1, 0.5),))
+    search = make_search(constraints=("metrics.latency <= 3",))
+    result = judge_end(trial, {"accuracy": 0.5}, {"latency": None}, search)
+    assert (result.outcome, result.value, result.excess) == (TrialOutcome.STOPPED, 0.5, math.inf)
 
 
 def test_a_killed_server_continues_with_the_same_points_conditions_and_constraints(database: Database) -> None:

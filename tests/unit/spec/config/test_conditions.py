@@ -8,7 +8,9 @@ from riseml.spec.config.conditions import (
     combine_values,
     find_circle,
     find_ends,
+    list_constrained_metrics,
     list_defaults,
+    measure_excess,
     meets_constraints,
     sort_parameters,
 )
@@ -50,6 +52,15 @@ def test_a_grid_has_each_combination_of_those_that_are_there_once() -> None:
 def test_a_constraint_on_an_absent_parameter_holds() -> None:
     assert meets_constraints(["units <= 2", "momentum < 0.6"], (("units", "2"),))
     assert not meets_constraints(["units <= 2", "momentum < 0.6"], (("units", "2"), ("momentum", "0.9")))
+
+
+def test_a_constraint_on_a_metric_needs_what_was_reported() -> None:
+    constraints = ["units <= 2", "metrics.latency * units <= 50", "metrics.loss < 1"]
+    parameters = (Parameter("units", ("1", "2")), Parameter("metrics.loss", ("1", "2")))
+    assert list_constrained_metrics(parameters, constraints) == ("latency",)
+    assert meets_constraints(constraints[:2], (("units", "2"),)), "no trial has reported it yet"
+    assert measure_excess(constraints[:2], (("units", "2"),), {"latency": 30.0}) == 10
+    assert measure_excess(constraints[:2], (("units", "2"),), {"latency": 20.0, "loss": 3.0}) == 0
 
 
 def test_ends_depend_on_other_parameters() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +45,23 @@ def test_a_formula_has_a_value(text: str, value: float, names: tuple[str, ...]) 
 )
 def test_a_comparison_holds_or_not(text: str, answer: str) -> None:
     assert parse_comparison(text).holds(TEXTS) is (answer == "yes")
+
+
+@pytest.mark.parametrize(
+    ("text", "excess"),
+    [
+        ("metrics.latency <= 50", 10),
+        ("50 >= {{metrics.latency}} >= 80", 30),
+        ("metrics.latency < 60", 1e-9),
+        ("metrics.latency < 61", 0),
+        ("metrics.loss < 61", math.inf),
+        ("units / zero > 1", math.inf),
+        ("units * 1e308 < 1e308 * 100 - 1e308 * 100", math.inf),
+    ],
+)
+def test_a_comparison_says_by_how_much_it_fails(text: str, excess: float) -> None:
+    texts = {**TEXTS, "metrics.latency": "60.0", "metrics.loss": "nan"}
+    assert parse_comparison(text).measure_excess(texts) == excess
 
 
 @pytest.mark.parametrize(

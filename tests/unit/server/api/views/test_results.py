@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +28,7 @@ from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import Services
 from riseml.spec.config.loader import load_config
-from riseml.spec.config.types import Goal, ValueKind, ValueRule
+from riseml.spec.config.types import Goal, SearchSection, ValueKind, ValueRule
 from riseml.store.insertion import NewExperiments
 from tests.support.rig import single
 from tests.support.searches import LR, SearchRig, make_search
@@ -166,13 +167,14 @@ def test_what_has_no_answer_is_refused(
 REPORTS = (((0.5, 3.0), (0.25, 2.0)), ((0.75, 2.0), (0.5, 1.0)), ((0.125, 0.5),), ((0.99, float("nan")),))
 """Accuracies and losses of four trials; the last ones count. The fourth one diverges."""
 
+LAST = ValueRule(ValueKind.LAST)
 
-@pytest.fixture
-def several(tmp_path: Path) -> Iterator[Services]:
-    """A server with a search that has two objectives, and has ended."""
-    made = make_application(Settings(tmp_path, tmp_path / "output", tmp_path / "data"), threading.Event())
-    goals = (("accuracy", Goal.MAXIMIZE), ("loss", Goal.MINIMIZE))
-    search = make_search(trials=len(REPORTS), metrics=goals, objective=ValueRule(ValueKind.LAST))
+
+@contextmanager
+def open_search(home: Path, search: SearchSection) -> Iterator[Services]:
+    """Give a server with a search whose trials have reported `REPORTS`, and have ended."""
+    home.mkdir(exist_ok=True)
+    made = make_application(Settings(home, home / "output", home / "data"), threading.Event())
     rig = SearchRig(made.database, search, (LR,), owner=Owner(made.services.stores.owner.user, 0, 0))
     stores = made.services.stores
     metrics = StoredMetrics(stores.metrics, stores.run_values)
@@ -185,8 +187,18 @@ def several(tmp_path: Path) -> Iterator[Services]:
         )
         rig.end(number)
         rig.loop.run_pass()
-    yield made.services
-    made.database.close()
+    try:
+        yield made.services
+    finally:
+        made.database.close()
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Iterator[Services]:
+    """A server with a search that has two objectives, and has ended."""
+    goals = (("accuracy", Goal.MAXIMIZE), ("loss", Goal.MINIMIZE))
+    with open_search(tmp_path, make_search(trials=len(REPORTS), metrics=goals, objective=LAST)) as services:
+        yield services
 
 
 def test_several_objectives_rank_by_fronts_of_the_values_that_count(several: Services) -> None:
@@ -217,3 +229,24 @@ def test_an_order_ranks_several_objectives_by_one(several: Services) -> None:
     with pytest.raises(UsageError, match="several objectives") as refused:
         read_groups(ResultQuery(("1",)), None, several.stores, NOW)
     assert refused.value.hint == "choose it: --sort -accuracy or --sort loss"
+
+
+def test_trials_beyond_a_constraint_have_no_rank(tmp_path: Path) -> None:
+    loose = make_search(trials=len(REPORTS), objective=LAST, constraints=("metrics.loss < 3",))
+    with open_search(tmp_path, loose) as services:
+        found = read_results(ResultQuery(("1",)), services.stores, NOW)
+        assert {result["id"]: (result["rank"], result["value"]) for result in found["experiments"]} == {
+            "1.1": (2, 0.25),
+            "1.2": (1, 0.5),
+            "1.3": (3, 0.125),
+            "1.4": (None, 0.99),
+        }
+        strict = read_results(ResultQuery(("1",), sort="loss"), services.stores, NOW)
+        assert [result["id"] for result in strict["experiments"]] == ["1.3", "1.2", "1.1", "1.4"]
+    with open_search(tmp_path / "other", replace(loose, constraints=("metrics.loss < 1",))) as services:
+        ranks = read_results(ResultQuery(("1",)), services.stores, NOW)["experiments"]
+        assert ranks[0]["id"] == "1.3"
+        assert [result["rank"] for result in ranks] == [1, None, None, None]
+        groups = read_groups(ResultQuery(("1",)), None, services.stores, NOW)
+        assert [(group["rank"], group["beyond"]) for group in groups["groups"]] == [(1, 0), *[(None, 1)] * 3]
+        assert groups["best_run"] == {"id": "1.3", "seed": None, "value": 0.125}
