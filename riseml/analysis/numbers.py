@@ -73,7 +73,8 @@ def read_column(texts: Sequence[str | None]) -> NumberColumn | None:
         return None
     if all(isinstance(value, int) for value in numbers):
         return NumberColumn(tuple(values), whole=True)
-    if any(float(value) != value for value in numbers):
+    whole = (value for value in numbers if isinstance(value, int))
+    if any(Decimal(repr(float(value))) != value for value in whole):  # a float is shown with its fewest digits
         return None
     return NumberColumn(tuple(None if value is None else float(value) for value in values), whole=False)
 
