@@ -13,6 +13,7 @@ from riseml.control import converge, decide, images, networks, observation, savi
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, StartJob
 from riseml.control.placement import candidates, fit, place, reserve, room
 from riseml.control.placement.candidates import HostExclusion
+from riseml.control.times import HostClocks
 from riseml.executors.slurm import gang_roles, gang_supervisor
 from riseml.job_programs import gang_rules
 from riseml.model import Experiment, Job, JobKey, World
@@ -128,7 +129,7 @@ def take_late_for_never_started_to_converge(original: Callable[..., Any]) -> Cal
 
 
 def take_late_for_never_started_to_settle(original: Callable[..., Job]) -> Callable[..., Job]:
-    def mutant(experiment: Experiment, job: Job, seen: Any) -> Job:
+    def mutant(job: Job, clocks: HostClocks) -> Job:
         hosts = {
             name: replace(
                 host,
@@ -137,9 +138,9 @@ def take_late_for_never_started_to_settle(original: Callable[..., Job]) -> Calla
                     for key, found in host.containers.items()
                 },
             )
-            for name, host in seen.hosts.items()
+            for name, host in clocks.observation.hosts.items()
         }
-        return original(experiment, job, replace(seen, hosts=hosts))
+        return original(job, HostClocks(clocks.experiment, replace(clocks.observation, hosts=hosts)))
 
     return mutant
 
@@ -198,7 +199,7 @@ def start_beside_the_last_attempt(original: Callable[..., bool]) -> Callable[...
 
 
 def forget_hosts_that_left(original: Callable[..., Job]) -> Callable[..., Job]:
-    return lambda job, host, seen: job
+    return lambda experiment, job, host, seen: job
 
 
 def forget_the_first_cause(original: Callable[..., Experiment]) -> Callable[..., Experiment]:
@@ -260,7 +261,7 @@ def take_every_host_for_one_of_riseml(original: Callable[..., bool]) -> Callable
 
 
 def learn_no_place(original: Callable[..., Job]) -> Callable[..., Job]:
-    return lambda experiment, job, seen: replace(original(experiment, job, seen), address=None)
+    return lambda job, clocks: replace(original(job, clocks), address=None)
 
 
 def believe_clusters_in_trouble(original: Callable[..., Any]) -> Callable[..., Any]:
