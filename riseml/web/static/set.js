@@ -247,13 +247,22 @@ export function listHeads(found) {
   return { heads, numbers };
 }
 
+/**
+ * Return the number of a metric in the leaderboard: the value that ranks, as `riseml results` shows it; the last one of another metric.
+ * @param {ResultView} one @param {string} name @param {ResultList} found
+ */
+export function readShown(one, name, { objectives }) {
+  if (!objectives.some(({ metric }) => metric === name)) return findMetric(one, name)?.last;
+  return (objectives.length > 1 ? one.scores[name] : one.value) ?? undefined;
+}
+
 /** @param {ResultList} found @returns {import("./parts.js").Cell[][]} */
 function listBoard(found) {
   const rows = found.experiments.map((one) => [
     one.rank ?? "",
     makeLink(one.id),
     isStopped(one) ? [makeState(one.state), make("span", { class: "soft" }, " stopped early")] : makeState(one.state),
-    ...found.metrics.map((name) => formatNumber(findMetric(one, name)?.last)),
+    ...found.metrics.map((name) => formatNumber(readShown(one, name, found))),
     ...found.parameters.map((name) => one.parameters[name] ?? ""),
     one.ended_at && one.seconds !== null ? formatSpan(one.seconds) : makeDuration(one.started_at, one.ended_at),
   ]);
