@@ -11,9 +11,11 @@ from riseml import wire
 from riseml.base.errors import Refused, UsageError
 from riseml.base.names import CanonicalId, parse_id
 from riseml.base.states import TERMINAL, Wanted
+from riseml.model import SearchPlan
 from riseml.server.api.views.named_experiments import find_details, show_changed_details
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
+from riseml.spec.config.types import SearchMethod
 from riseml.store.experiments import ExperimentDetail
 from riseml.store.searches import SetChange
 
@@ -80,12 +82,18 @@ def _check_change(set_id: int, details: tuple[ExperimentDetail, ...], change: Se
     """
     number = details[0].experiment.number
     intent = services.stores.searches.load_wanted(set_id)
-    has_search = services.stores.searches.has_search(set_id)
-    more = f"`riseml train {number} --trials 20` adds 20 trials" if has_search else "`riseml train` begins a new set"
+    more = suggest_more(number, services.stores.searches.load_plans([set_id]).get(set_id))
     if _has_ended(set_id, details, services):
         raise Refused(f"set {number} has ended", more)
     if intent in _FORMER and not change.stop:
         raise Refused(f"set {number} {_FORMER[intent]}, and starts nothing more", more)
+
+
+def suggest_more(number: int, plan: SearchPlan | None) -> str:
+    """Return how a set gets further experiments. `plan`: None for a set without a search."""
+    if plan is None or plan.search.method is SearchMethod.GRID:
+        return "`riseml train` begins a new set"
+    return f"`riseml train {number} --trials 20` adds 20 trials"
 
 
 def _describe_change(change: SetChange) -> str:

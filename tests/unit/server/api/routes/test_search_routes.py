@@ -11,9 +11,13 @@ import pytest
 
 from riseml.base.settings import Settings
 from riseml.base.states import Wanted
+from riseml.model import SearchPlan
 from riseml.planning.plan import first_jobs
+from riseml.server.api.routes.search_routes import suggest_more
 from riseml.server.app import Application, make_application
+from riseml.spec.config.types import SearchMethod
 from riseml.store.insertion import NewExperiments
+from tests.support.searches import LR, make_search
 from tests.unit.control.simulation import make_plan
 from tests.unit.server.api.conftest import NOW, close_all, serve
 from tests.unit.server.api.routes.test_experiment_routes import end
@@ -81,6 +85,19 @@ def test_a_set_that_has_ended_is_not_changed(scene: Scene) -> None:
         refused = scene.change(**change)
         assert (refused.status_code, refused.json()["error"]["message"]) == (403, "set 1 has ended")
     assert scene.change(stop=True).json()["state"] == "FINISHED", "nothing of it starts, as was asked"
+
+
+@pytest.mark.parametrize(
+    ("method", "advice"),
+    [
+        (None, "`riseml train` begins a new set"),
+        (SearchMethod.GRID, "`riseml train` begins a new set"),
+        (SearchMethod.TPE, "`riseml train 144 --trials 20` adds 20 trials"),
+    ],
+)
+def test_further_trials_are_suggested_where_there_can_be_some(method: SearchMethod | None, advice: str) -> None:
+    plan = None if method is None else SearchPlan(make_search(method), (LR,))
+    assert suggest_more(144, plan) == advice
 
 
 @pytest.mark.parametrize(
