@@ -51,8 +51,8 @@ def add_trials(
     client = command.connect()
     try:
         experiment = client.get_experiment(identity)
-        order: wire.TrialRequest = {"trials": trials, "environment": _collect_variables(command, experiment, allowed)}
-        return client, client.add_trials(identity, order)
+        request: wire.TrialRequest = {"trials": trials, "environment": _collect_variables(command, experiment, allowed)}
+        return client, client.add_trials(identity, request)
     except BaseException:
         client.close()
         raise

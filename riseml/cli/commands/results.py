@@ -165,7 +165,7 @@ def _print_groups(command: CommandContext, query: dict[str, object], output: _Pr
     if output.compare:
         is_other = output.form not in (ResultFormat.TABLE, ResultFormat.JSON)
         form = {f"--format {output.form.value}": True} if is_other else {}
-        check_compared(names, {"--group": output.group, "--scaling": output.scaling, **form})
+        check_compared(names, {"--group": output.group, "--scaling": output.scaling, "--digits": output.digits, **form})
         query["of"] = list(dict.fromkeys(name.partition(".")[0] for name in names))  # all runs of their points
     query.pop("limit", None)
     column = {"column": output.columns} if output.columns else {}
@@ -178,9 +178,8 @@ def _print_groups(command: CommandContext, query: dict[str, object], output: _Pr
         case ResultFormat.JSON:
             printer.print_json(groups)
         case ResultFormat.TABLE:
-            printer.print_lines(
-                list_groups(groups, printer.style, _USUAL if output.rows is None else output.rows or None)
-            )
+            most = _USUAL if output.rows is None else output.rows or None
+            printer.print_lines(list_groups(groups, printer.style, most, output.digits))
         case ResultFormat.CSV:
             printer.print_lines(list_group_csv(groups))
         case _:

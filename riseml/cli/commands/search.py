@@ -9,6 +9,7 @@ import typer
 from riseml.base.errors import UsageError
 from riseml.base.names import parse_id
 from riseml.cli.commands.options import JsonOption
+from riseml.cli.output.style import ENDED_STATES
 from riseml.cli.output.text import clean_text, count_noun
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from riseml.cli.context import CommandContext
 
 _BEGUN = frozenset({"STARTING", "RUNNING"})
-_ENDED = frozenset({"FAILED", "KILLED", "FINISHED"})
 
 
 def change_search(  # one parameter for each option of the command
@@ -76,7 +76,7 @@ def describe_changed_set(experiment: wire.ExperimentView, change: wire.SetChange
     going = f"{count_noun(count, 'experiment')} of it {'runs' if count == 1 else 'run'} on" if count else ""
     if change["stop"]:
         search = experiment.get("search")
-        is_over = set(states) <= _ENDED and (search is None or search["end"] is not None)
+        is_over = ENDED_STATES.issuperset(states) and (search is None or search["end"] is not None)
         if is_over:
             return f"Set {name} has already ended: {clean_text(experiment['state'])}."
         return f"Set {name} starts nothing further" + (f"; {going}." if going else ".")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from riseml.analysis.group_comparison import GroupComparison
 
 _MISSING = "-"
+_DIGITS = 6  # of a number in a table
 _NUMBERS = ("mean", "deviation", "low", "high")
 _TESTS = {
     "paired": "by a paired t-test: both ran with the same seeds",
@@ -22,13 +23,14 @@ _TESTS = {
 }
 
 
-def list_groups(groups: wire.GroupList, style: Style, most: int | None = None) -> list[str]:
+def list_groups(groups: wire.GroupList, style: Style, most: int | None = None, digits: int | None = None) -> list[str]:
     """Return a row for each point: rank, runs, parameters, and the statistics of its runs.
 
     Args:
         groups: the answer of the server.
         style: of the terminal.
         most: rows; None: all.
+        digits: of each number; None: six.
     """
     if not groups["groups"]:
         return [f"None of {count_noun(groups['total'], 'experiment')} meets the conditions."]
@@ -42,7 +44,9 @@ def list_groups(groups: wire.GroupList, style: Style, most: int | None = None) -
         Column("LEFT OUT", shrinks=True),
     ]
     listed = groups["groups"][:most]
-    cells = [[*(_read_rank(group) if ranked else []), *_read_group(group, names)] for group in listed]
+    cells = [
+        [*(_read_rank(group) if ranked else []), *_read_group(group, names, digits or _DIGITS)] for group in listed
+    ]
     if all(row[-1] == _MISSING for row in cells):  # nothing is left out
         columns = columns[:-1]
         cells = [row[:-1] for row in cells]
@@ -54,14 +58,14 @@ def _read_rank(group: wire.GroupView) -> list[str]:
     return ["*" if rank == 1 else "", _MISSING if rank is None else str(rank)]
 
 
-def _read_group(group: wire.GroupView, names: list[str]) -> list[str]:
+def _read_group(group: wire.GroupView, names: list[str], digits: int) -> list[str]:
     return [
         name_runs(group),
         *(group["parameters"].get(name, _MISSING) for name in names),
         str(group["n"]),
-        format_metric(group["mean"]),
-        format_metric(group["deviation"]),
-        show_interval(group["low"], group["high"]),
+        format_metric(group["mean"], digits),
+        format_metric(group["deviation"], digits),
+        show_interval(group["low"], group["high"], digits),
         _explain_left_out(group),
     ]
 
@@ -76,9 +80,11 @@ def name_runs(group: wire.GroupView) -> str:
     return ",".join(ids)
 
 
-def show_interval(low: float | None, high: float | None) -> str:
+def show_interval(low: float | None, high: float | None, digits: int = _DIGITS) -> str:
     """Return `0.91 to 0.94`; `-` where there is none."""
-    return _MISSING if low is None or high is None else f"{format_metric(low)} to {format_metric(high)}"
+    if low is None or high is None:
+        return _MISSING
+    return f"{format_metric(low, digits)} to {format_metric(high, digits)}"
 
 
 def _explain_left_out(group: wire.GroupView) -> str:

@@ -73,6 +73,16 @@ def test_a_difference_that_is_shown_names_the_larger_mean(riseml: Riseml, fake_s
     assert verdict in result.out.splitlines()
 
 
+def test_digits_count_in_the_table_of_groups(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.answers[ADDRESS] = (200, GROUPS)
+    usual = riseml("results", "144", "--group").out.splitlines()[1].split()
+    short = riseml("results", "144", "--group", "--digits", "2").out.splitlines()[1].split()
+    assert len(usual) == len(short)
+    assert [len(cell) for cell in short if cell.startswith("0.9")] == [4] * 3
+    refused = riseml("results", "--compare", "144.1", "144.7", "--digits", "2")
+    assert (refused.code, "--compare and --digits exclude each other" in refused.err) == (2, True)
+
+
 def test_groups_for_a_paper(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.answers[ADDRESS] = (200, GROUPS)
     latex = riseml("results", "144", "--group", "--format", "latex", "--digits", "3").out.splitlines()
