@@ -127,8 +127,8 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
     """Add POST /experiments/{name}/trials, which adds trials to a set whose points a search chooses."""
 
     @router.post("/experiments/{name}/trials")
-    def add_trials(name: Name, order: Annotated[wire.TrialRequest, Body()]) -> wire.ExperimentView:
-        check_text(order)
+    def add_trials(name: Name, request: Annotated[wire.TrialRequest, Body()]) -> wire.ExperimentView:
+        check_text(request)
         canonical_id = parse_id(name)
         record = fold_record(find_search(canonical_id, services.stores, "only a search makes further trials"))
         first = find_details(canonical_id, services.stores)[0].experiment
@@ -138,9 +138,9 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
                 f"the project's files of set {record.number} are gone from the server",
                 "run `riseml train` again: it sends them, and begins a new set",
             )
-        variables = _choose_variables(record, order)
-        services.stores.searches.continue_search(record.id, order["trials"], variables, services.stores.seals.seal)
-        write_line(log, LogLine(f"{record.number} {order['trials']} trials added", experiment=str(record.number)))
+        variables = _choose_variables(record, request)
+        services.stores.searches.continue_search(record.id, request["trials"], variables, services.stores.seals.seal)
+        write_line(log, LogLine(f"{record.number} {request['trials']} trials added", experiment=str(record.number)))
         services.loops.search_wake.set()
         return show_changed_details(find_details(canonical_id, services.stores), canonical_id, services)
 
@@ -169,13 +169,13 @@ def _check_points(record: SearchRecord) -> None:
         )
 
 
-def _choose_variables(record: SearchRecord, order: wire.TrialRequest) -> Environment:
-    """Return the variables of the new trials. The caller's values come with the order: the server does not keep them.
+def _choose_variables(record: SearchRecord, request: wire.TrialRequest) -> Environment:
+    """Return the variables of the new trials. The caller's values come with the request: the server does not keep them.
 
     Raises:
         UsageError: one is missing.
     """
-    sent = order["environment"]
+    sent = request["environment"]
     missing = [variable.name for variable in record.variables if variable.value is None and variable.name not in sent]
     if missing:
         raise UsageError(f"the trials of set {record.number} need {missing[0]}", f"export {missing[0]}=...")

@@ -105,8 +105,8 @@ def add_web_routes(router: APIRouter, listener: WebListener) -> None:
     """
 
     @router.post("/web")
-    async def open_page(request: Request, order: Annotated[_ListenerRequest, Body()]) -> wire.WebView:
-        port = await listener.open(request.app, order.port)
+    async def open_page(request: Request, chosen: Annotated[_ListenerRequest, Body()]) -> wire.WebView:
+        port = await listener.open(request.app, chosen.port)
         url = f"http://127.0.0.1:{port}/enter?token={listener.access.make_token()}"
         return {"open": True, "port": port, "url": url}
 
