@@ -203,7 +203,7 @@ class Job:
     exit_code: int | None = None
     oom: bool = False  # a process of the job ran out of memory
     started_at: datetime | None = None  # clock of the host, as its lines have
-    ended_at: datetime | None = None  # clock of the host; of one whose end nobody saw, when it was last known to run
+    ended_at: datetime | None = None  # clock of the host; of one without a recorded end, when it was last known to run
     ahead: float = 0.0  # seconds by which the host's clock is ahead of the server's, as far as these times show
 
     ending: Reason | None = None  # why the server ends it; None: the server does not
@@ -332,9 +332,9 @@ class ContainerObservation:
     oom: bool = False  # a process in it ran out of memory
     error: str = ""  # why its start failed; of a started one: why its host stopped it
     started_at: datetime | None = None  # clock of the host
-    finished_at: datetime | None = None  # clock of the host; None of one that has ended: nobody saw when
-    ran: float | None = None  # seconds that it has run so far, by a clock that nobody sets; None: its host cannot say
-    last_sign: datetime | None = None  # of one whose end nobody saw: its last trace on the host
+    finished_at: datetime | None = None  # clock of the host; None of one that has ended: the time is not known
+    ran: float | None = None  # seconds that it has run so far, by a monotonic clock; None: its host cannot say
+    last_sign: datetime | None = None  # of one without a recorded end: its last trace on the host
     drained: bool = False  # it has ended, and the server has its whole log
     late: bool = False  # its host has not said how it is; `started` is True, and nothing else is known
     waits: str = ""  # why the job still waits in the queue of its host; empty: the job waits in no queue

@@ -2,7 +2,7 @@
 
 A job has the times of its host, as its lines have. A host whose clock differs seems to start jobs before they got their
 place, or to end them in the future: `Job.ahead` moves both times alike, so that the time that a job ran stays exact. A
-job whose host measures by a clock that nobody sets (`ContainerObservation.ran`) keeps its length when the time of day
+job whose host measures by a monotonic clock (`ContainerObservation.ran`) keeps its length when the time of day
 is set.
 """
 
@@ -182,7 +182,7 @@ def _find_last_moment(experiment: Experiment, job: Job, trace: datetime | None, 
 
 
 def _find_present(experiment: Experiment, observation: Observation) -> datetime:
-    """Return the time of day, as far as a job runs that measures it by a clock that nobody sets."""
+    """Return the time of day, as far as a job runs that measures it by a monotonic clock."""
     moments: list[datetime] = []
     for job in experiment.gang:
         host = None if job.host is None else observation.hosts.get(job.host)

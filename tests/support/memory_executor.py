@@ -132,7 +132,7 @@ class MemoryExecutor:
         self.drains = True  # the log of a job that ends is stored at once; False: after `drain`
         self.now: datetime | None = None  # the server's time of day
         self.ahead = timedelta()  # how far the host's time of day is ahead of that
-        self.uptime = 0.0  # seconds, by a clock that nobody sets
+        self.uptime = 0.0  # seconds, by a monotonic clock
         self.measures = False  # the host says how long jobs have run by that clock
         self.began: dict[JobKey, float] = {}  # the uptime at which each job started
         self.faults = Faults()

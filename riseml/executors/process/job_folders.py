@@ -157,7 +157,7 @@ class ProcessJobFolders:
         elif record.started_at is None:
             error = "its supervisor was killed before the job ran"
         state = load_state(self.job_folder(key)) or {**UNREADABLE_STATE, "server": self._server}
-        state.update(error=error)  # and no time of the end, which nobody saw
+        state.update(error=error)  # and no time of the end, which is not known
         begun = find_first_output(self.log_path(key)) if record.started_at is None else None
         if begun is not None:  # its log must be read before the job is removed
             state.update(started_at=begun)

@@ -29,7 +29,7 @@ class SupervisedRole:
         self.lines: gang_lines.LineConnection | None = None
         self.address = ""  # host:port, once it has called
         self.node = ""
-        self.began_at = 0.0  # when it started, by a clock that nobody sets
+        self.began_at = 0.0  # when it started, by a monotonic clock
         self.lost_at = 0.0  # when its connection broke; 0: it did not
         self.silent = False  # its connection fell silent: the role may still run behind a network partition
         self.kill_at = 0.0  # when it gets SIGKILL; 0: it does not have to end

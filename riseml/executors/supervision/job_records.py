@@ -54,14 +54,14 @@ class SupervisorRecord:
     boot: str  # id of the machine's boot
     started_at: datetime | None = None  # when the job's main process ran; None: it did not
     exit_code: int | None = None  # exit code of the main process, as a shell reports it; None: the job has not ended
-    finished_at: datetime | None = None  # None of a job that has ended: nobody saw when
+    finished_at: datetime | None = None  # None of a job that has ended: the time is not known
     error: str = ""  # why the job could not run, or was aborted
     gpus: tuple[str, ...] = ()  # ids of the job's GPUs
     marker: str = ""  # in the environment of every process of the job
     main: int = 0  # pid of the job's main process; 0: it did not run
     copied: bool = False  # this is a copy of the folder that the supervisor writes into
     began: float | None = None  # seconds since the boot when the main process ran; None: an older version did not say
-    ran: float | None = None  # seconds that the job ran; None: it runs, or nobody saw its end
+    ran: float | None = None  # seconds that the job ran; None: it runs, or its end was not recorded
 
     @property
     def has_ended(self) -> bool:
@@ -114,7 +114,7 @@ def parse_state(state: Mapping[str, Any]) -> SupervisorRecord:
 
 
 def measure_run(record: SupervisorRecord) -> float | None:
-    """Return the seconds that a job has run so far, by a clock that nobody sets; None: they are not known."""
+    """Return the seconds that a job has run so far, by a monotonic clock; None: they are not known."""
     if record.has_ended or record.began is None or record.boot != supervisor.read_boot_id():
         return record.ran
     return max(0.0, supervisor.read_uptime() - record.began)

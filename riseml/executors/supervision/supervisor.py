@@ -111,7 +111,7 @@ def read_boot_id() -> str:
 
 
 def read_uptime() -> float:
-    """Return the seconds since this boot, with those in which the machine slept. Nobody sets this clock."""
+    """Return the seconds since this boot, with those in which the machine slept. This clock is monotonic."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -1,4 +1,4 @@
-"""When jobs that their hosts do not show any more were last known to run: nobody saw their ends."""
+"""When jobs that their hosts do not show any more were last known to run: their ends were not recorded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LastSigns:
         self._stored: dict[JobKey, datetime] = {}  # read once: nothing is added for a job that no host shows
 
     def find(self, world: World, hosts: Mapping[HostName, HostObservation], moment: datetime) -> dict[JobKey, datetime]:
-        """Return when each running job that its host does not show now, or whose end nobody saw, was last known to run.
+        """Return when jobs were last known to run that their hosts do not show, or that have no recorded end.
 
         A silent host that has answered before says itself since when it is silent.
         """

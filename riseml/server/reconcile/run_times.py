@@ -1,4 +1,4 @@
-"""How long jobs have run by a clock that nobody sets, where their hosts cannot say it: an engine knows the time of day
+"""How long jobs have run by a monotonic clock, where their hosts cannot say it: an engine knows the time of day
 alone, and the time of day may be set while a job runs."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RunTimes:
     """Measures the jobs that run while this server is there.
 
     Args:
-        read_uptime: returns seconds, by a clock that nobody sets.
+        read_uptime: returns seconds, by a monotonic clock.
     """
 
     def __init__(self, read_uptime: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)) -> None:

@@ -20,7 +20,7 @@ NAMES = ("1", "2", "3", "4")
 
 
 def make_run(seconds: float, code: int = 0) -> list[str]:
-    """Return lines that measure the time of their job by a clock that nobody sets."""
+    """Return lines that measure the time of their job by a monotonic clock."""
     uptime = 'cat /proc/uptime > "$OUTPUT_DIR/{}"'
     return [uptime.format("began"), f"sleep {seconds}", uptime.format("ended"), f"exit {code}"]
 

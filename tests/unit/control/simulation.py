@@ -99,7 +99,7 @@ class Simulation:
     saves: dict[int, SaveObservation] = field(default_factory=dict)  # id of an experiment -> its copies
     filled: dict[int, int] = field(default_factory=dict)  # id of an experiment -> the attempt that its output is for
     last_used: dict[int, datetime] = field(default_factory=dict)  # id of a companion -> its last use
-    last_signs: dict[JobKey, datetime] = field(default_factory=dict)  # jobs whose ends nobody saw -> their last signs
+    last_signs: dict[JobKey, datetime] = field(default_factory=dict)  # jobs without a recorded end -> their last signs
     witness: Witness = field(default_factory=Witness)
     decide: Callable[[World, Observation], Decision] = decide
     observed: Observation = field(default_factory=lambda: Observation(START, {}))  # what the last pass saw

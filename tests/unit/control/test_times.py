@@ -39,7 +39,7 @@ class Script:
     ends: Mapping[str, Sequence[tuple[int, int]]]  # job -> (seconds, exit code) of each attempt; else it runs on
     max_duration: float | None = None
     ahead: timedelta = timedelta()  # how far the clock of the host is ahead
-    measures: bool = False  # the host measures by a clock that nobody sets
+    measures: bool = False  # the host measures by a monotonic clock
     jumps: Mapping[int, timedelta] = field(default_factory=dict)  # second -> by how much the time of day is set
 
 
@@ -115,7 +115,7 @@ def test_no_absence_of_the_server_changes_the_time(script: Script, away: frozens
 def test_helpers_that_riseml_ends_late_count_until_their_grace_is_over(
     ends: dict[str, int], away: frozenset[int]
 ) -> None:
-    """A helper has ten seconds after the master. One that nobody ends, and that ends by itself, has its own end."""
+    """A helper has ten seconds after the master. One that ends by itself has its own end."""
     simulation = play(Script({**{name: [(end, 0)] for name, end in ends.items()}, "ps.1": []}), away)
     least = max(min(end, ends["master"] + 10) for end in ends.values())
     assert least - 1 <= measure(simulation) <= max(ends.values()) + 1

@@ -118,4 +118,4 @@ def test_a_job_measures_its_time_by_a_clock_that_nobody_sets(monkeypatch: pytest
     assert measure_run(replace(runs, exit_code=0, finished_at=at(3), ran=12.5)) == 12.5
     assert measure_run(replace(runs, began=None)) is None
     assert measure_run(replace(runs, boot="another")) is None
-    assert measure_run(replace(runs, exit_code=137)) is None, "nobody saw its end"
+    assert measure_run(replace(runs, exit_code=137)) is None, "its end was not recorded"
