@@ -18,9 +18,16 @@ _LATEX_SIGNS = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "'": r"\textquotesingle{}",
+    "`": r"\textasciigrave{}",
+    # LaTeX takes a bracket or an asterisk at the beginning of a row for an argument of the `\\` or `\midrule` before
+    # it: with `[64, 128]` there it never ends.
+    "[": "{[}",
+    "*": "{*}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
 _MARKDOWN_SIGNS = re.compile(r"[\\`*\[\]<>|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_LATEX_DASHES = re.compile(r"-(?=-)")  # LaTeX would join two into a longer dash
 _BREAKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _NUMBER = re.compile(r"(?P<sign>-?)(?P<mantissa>[0-9.]+)(?:e(?P<exponent>[-+][0-9]+))?")
 
@@ -58,7 +65,8 @@ def list_markdown(table: PaperTable) -> list[str]:
 
 def escape_latex(text: str) -> str:
     """Return a text that LaTeX prints as it is, on one line."""
-    return "".join(_LATEX_SIGNS.get(sign, sign) for sign in _BREAKS.sub(" ", text))
+    escaped = "".join(_LATEX_SIGNS.get(sign, sign) for sign in _BREAKS.sub(" ", text))
+    return _LATEX_DASHES.sub("-{}", escaped)
 
 
 def escape_markdown(text: str) -> str:

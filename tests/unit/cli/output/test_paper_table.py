@@ -52,9 +52,10 @@ def test_markdown_has_escaped_pipes_and_bold_numbers() -> None:
     [
         (r"\x{1}", r"\textbackslash{}x\{1\}", r"\\x{1}"),
         ("#1 $5 ~ ^", r"\#1 \$5 \textasciitilde{} \textasciicircum{}", r"#1 $5 \~ ^"),
-        ("<a> *b* `c`", r"\textless{}a\textgreater{} *b* `c`", r"\<a\> \*b\* \`c\`"),
-        ("_x_ a_b [l]", r"\_x\_ a\_b [l]", r"\_x\_ a_b \[l\]"),
+        ("<a> *b* `c", r"\textless{}a\textgreater{} {*}b{*} \textasciigrave{}c", r"\<a\> \*b\* \`c"),
+        ("_x_ a_b [l]", r"\_x\_ a\_b {[}l]", r"\_x\_ a_b \[l\]"),
         ("two\nlines\t|", r"two lines \textbar{}", r"two lines \|"),
+        ("--lr -1 'x'", r"-{}-lr -1 \textquotesingle{}x\textquotesingle{}", "--lr -1 'x'"),
         ("2.10", "2.10", "2.10"),
         ("損失", "損失", "損失"),
     ],
