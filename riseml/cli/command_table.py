@@ -6,154 +6,336 @@ So the list of all commands is made of the summaries here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
 from importlib import import_module
 from typing import Any
 
 import typer
 
 from riseml.base.records import dataclass
+from riseml.cli.help_text import HelpCommand, HelpGroup
+
+
+class Section(Enum):
+    """A heading of the list of all commands, in the order of that list."""
+
+    RUN = "Run"
+    LOOK = "Look"
+    RESULTS = "Results"
+    FILES = "Files"
+    HANDS_ON = "Hands on"
+    POOL = "Pool"
+    SERVER = "Server"
 
 
 @dataclass(frozen=True, slots=True)
 class CommandPlace:
-    """Where a command, or a group of commands, is defined below `riseml.cli.commands`."""
+    """Where a command, or a group of commands, is defined below `riseml.cli.commands`, and what the help says of it."""
 
     name: str  # as the user types it
     module: str
     attribute: str
+    section: Section
     summary: str  # for the list of all commands: the first sentences of its own help
+    examples: tuple[str, ...]  # whole command lines, for the end of its own help
     more: tuple[str, ...] = ()  # further modules that add commands to a group
     takes_options: bool = True  # False: options after the first argument belong to the user's own command
 
 
 _COMMANDS = (
-    CommandPlace("init", "config_file", "init_project", "Write a commented riseml.yml that runs at once."),
+    CommandPlace(
+        "init",
+        "config_file",
+        "init_project",
+        Section.RUN,
+        "Write a commented riseml.yml that runs at once.",
+        ("riseml init", "riseml init --framework pytorch"),
+    ),
     CommandPlace(
         "validate",
         "config_file",
         "validate_config",
-        "Check riseml.yml and show every problem with its line. Needs no server.",
+        Section.RUN,
+        "Check riseml.yml and show every problem with its line.",
+        ("riseml validate",),
     ),
     CommandPlace(
         "train",
         "train",
         "train_project",
-        "Run the project: sync, build, start, and follow its log. With an ID and --trials: add trials to that set.",
+        Section.RUN,
+        "Run the project: sync, build, start, and follow its log.",
+        ("riseml train", "riseml train -d -p lr=0.1 --set train.resources.gpus=2", "riseml train 144 --trials 20"),
     ),
-    CommandPlace("status", "experiments", "show_status", "List running experiments, or show one with its jobs."),
     CommandPlace(
-        "show",
+        "rerun",
+        "rerun",
+        "rerun_experiment",
+        Section.RUN,
+        "Run an experiment again: the same code, environment and data.",
+        ("riseml rerun 4", "riseml rerun 4 -p lr=0.1"),
+    ),
+    CommandPlace(
+        "kill",
         "experiments",
-        "show_experiment",
-        "Show one experiment with its jobs, or what is needed to run it again, or what of it is saved in a store.",
+        "kill_experiments",
+        Section.RUN,
+        "End experiments with all their jobs.",
+        ("riseml kill 4", "riseml kill 144.2 144.3"),
     ),
-    CommandPlace("logs", "experiments", "print_logs", "Print the log of an experiment or of some jobs; follow it."),
-    CommandPlace(
-        "monitor", "experiments", "monitor_experiment", "Show what jobs use, and what they asked for, every 2 s."
-    ),
-    CommandPlace("kill", "experiments", "kill_experiments", "End experiments with all their jobs."),
     CommandPlace(
         "search",
         "search",
         "change_search",
-        "Pause, resume or stop a set that goes on, or change how many of its experiments run at the same time.",
-    ),
-    CommandPlace("exec", "jobs", "run_command", "Run a command in a running job.", takes_options=False),
-    CommandPlace("shell", "jobs", "open_shell", "Open a shell in a running job, on your terminal."),
-    CommandPlace("forward", "forward", "forward_port", "Reach a port of a running job at 127.0.0.1."),
-    CommandPlace(
-        "cp",
-        "copying",
-        "copy_files",
-        "Copy files and folders out of data:// and output://4, or into them; or out of a running job, or into one.",
-    ),
-    CommandPlace("ls", "files", "list_paths", "List files of data://, output:// and of this machine."),
-    CommandPlace("cat", "files", "print_file", "Print files of data://, output:// or of this machine."),
-    CommandPlace("du", "files", "measure_paths", "Show how many bytes and files are below a path."),
-    CommandPlace(
-        "rm", "files", "remove_paths", "Remove files of data:// or of the output of an experiment that has ended."
+        Section.RUN,
+        "Pause, resume or stop a set, or change its concurrency.",
+        ("riseml search 144 --concurrency 8",),
     ),
     CommandPlace(
-        "keep",
-        "output_cleaning",
-        "keep_outputs",
-        "Keep the outputs of experiments: `riseml system clean` and `riseml rm` leave them alone.",
+        "import",
+        "import_config",
+        "import_config",
+        Section.RUN,
+        "Write a riseml.yml from a job of Kubeflow or a compose file.",
+        ("riseml import tfjob.yaml",),
     ),
     CommandPlace(
-        "save",
-        "saving",
-        "save_output",
-        "Copy the output of an experiment into the store that `train.save` names, now.",
+        "export",
+        "export",
+        "export_run",
+        Section.RUN,
+        "Write files that run the same experiment without riseml.",
+        ("riseml export 4 --compose",),
     ),
     CommandPlace(
-        "tensorboard",
-        "tensorboard",
-        "open_tensorboard",
-        "Open experiments in a TensorBoard at 127.0.0.1: running ones, ended ones, sets, several together.",
+        "status",
+        "experiments",
+        "show_status",
+        Section.LOOK,
+        "List running experiments, or show one with its jobs.",
+        ("riseml status", "riseml status -a -n 20", "riseml status 4"),
     ),
     CommandPlace(
-        "notebook",
-        "notebook",
-        "open_notebook",
-        "Run JupyterLab with the project's environment, code and data, and open it at 127.0.0.1.",
+        "show",
+        "experiments",
+        "show_experiment",
+        Section.LOOK,
+        "Show one experiment: its jobs, its capsule or its saved files.",
+        ("riseml show 4", "riseml show 4 --capsule"),
+    ),
+    CommandPlace(
+        "logs",
+        "experiments",
+        "print_logs",
+        Section.LOOK,
+        "Print the log of an experiment or of some jobs; follow it.",
+        ("riseml logs 4", "riseml logs 4.worker.1 --tail 50"),
+    ),
+    CommandPlace(
+        "monitor",
+        "experiments",
+        "monitor_experiment",
+        Section.LOOK,
+        "Show what jobs use, and what they asked for, every 2 s.",
+        ("riseml monitor", "riseml monitor 4 --since 2h"),
+    ),
+    CommandPlace(
+        "explain",
+        "explain",
+        "explain_experiment",
+        Section.LOOK,
+        "Say why an experiment waits, or where its jobs are and why.",
+        ("riseml explain 4",),
+    ),
+    CommandPlace(
+        "tfconfig",
+        "tfconfig",
+        "print_tf_config",
+        Section.LOOK,
+        "Print the TF_CONFIG of each job, or of one job.",
+        ("riseml tfconfig 4.worker.1",),
+    ),
+    CommandPlace(
+        "env",
+        "env",
+        "print_environment",
+        Section.LOOK,
+        "Print the variables that riseml sets in jobs, or in one job.",
+        ("riseml env 4.worker.1",),
+    ),
+    CommandPlace(
+        "web",
+        "web",
+        "open_web_page",
+        Section.LOOK,
+        "Show your experiments in a browser.",
+        ("riseml web --open",),
     ),
     CommandPlace(
         "results",
         "results",
         "show_results",
-        "Show results: parameters, metrics, state, time and host of experiments, the best one marked.",
+        Section.RESULTS,
+        "Show results of experiments in a table, the best one marked.",
+        ("riseml results 144", "riseml results --where 'lr<0.1' --sort -accuracy -n 10", "riseml results 144 --csv"),
     ),
     CommandPlace(
-        "plot", "plot", "plot_metric", "Plot the curve of a metric of an experiment, or of the experiments of a set."
+        "plot",
+        "plot",
+        "plot_metric",
+        Section.RESULTS,
+        "Plot a metric of an experiment, or of the experiments of a set.",
+        ("riseml plot 4 loss", "riseml plot 144 accuracy --against lr"),
     ),
     CommandPlace(
         "compare",
         "compare",
         "compare_experiments",
-        "Show what differs between experiments: parameters, riseml.yml, code, environment and metrics.",
+        Section.RESULTS,
+        "Show what differs: parameters, riseml.yml, code and metrics.",
+        ("riseml compare 4 7",),
     ),
     CommandPlace(
-        "rerun", "rerun", "rerun_experiment", "Run an experiment again: the same code, environment and data as then."
+        "tensorboard",
+        "tensorboard",
+        "open_tensorboard",
+        Section.RESULTS,
+        "Open experiments in a TensorBoard at 127.0.0.1.",
+        ("riseml tensorboard 4 7 --open",),
     ),
     CommandPlace(
         "checkout",
         "checkout",
         "check_out_code",
-        "Write the project's files of an experiment into a folder, as they were when it was submitted.",
+        Section.RESULTS,
+        "Write the project's files of an experiment into a folder.",
+        ("riseml checkout 4 ../as-it-was",),
     ),
-    CommandPlace("export", "export", "export_run", "Write files that run the same experiment without riseml."),
     CommandPlace(
-        "import", "import_config", "import_config", "Write a riseml.yml from a job of Kubeflow or a compose file."
+        "ls",
+        "files",
+        "list_paths",
+        Section.FILES,
+        "List files of data://, output:// and of this machine.",
+        ("riseml ls -l output://4",),
     ),
-    CommandPlace("web", "web", "open_web_page", "Show your experiments in a browser."),
     CommandPlace(
-        "explain",
-        "explain",
-        "explain_experiment",
-        "Say why an experiment waits, or where its jobs are and why; of a set, what runs, what waits, and what"
-        " follows.",
+        "cat",
+        "files",
+        "print_file",
+        Section.FILES,
+        "Print files of data://, output:// or of this machine.",
+        ("riseml cat output://4/metrics.json",),
     ),
-    CommandPlace("tfconfig", "tfconfig", "print_tf_config", "Print the TF_CONFIG of each job, or of one job."),
-    CommandPlace("env", "env", "print_environment", "Print the variables that riseml sets in each job, or in one job."),
+    CommandPlace(
+        "cp",
+        "copying",
+        "copy_files",
+        Section.FILES,
+        "Copy files between this machine, data://, output:// and jobs.",
+        ("riseml cp output://4/model .", "riseml cp ./mnist data://", "riseml cp 4.master:/output/x ."),
+    ),
+    CommandPlace(
+        "du",
+        "files",
+        "measure_paths",
+        Section.FILES,
+        "Show how many bytes and files are below a path.",
+        ("riseml du output://4",),
+    ),
+    CommandPlace(
+        "rm",
+        "files",
+        "remove_paths",
+        Section.FILES,
+        "Remove files of data:// or of an ended experiment's output.",
+        ("riseml rm -r 'output://4/ckpt-1*' --dry-run",),
+    ),
+    CommandPlace(
+        "keep",
+        "output_cleaning",
+        "keep_outputs",
+        Section.FILES,
+        "Keep outputs: `riseml system clean` and `rm` leave them alone.",
+        ("riseml keep 4", "riseml keep --no 4"),
+    ),
+    CommandPlace(
+        "save",
+        "saving",
+        "save_output",
+        Section.FILES,
+        "Copy the output of an experiment into its store now.",
+        ("riseml save 4",),
+    ),
+    CommandPlace(
+        "exec",
+        "jobs",
+        "run_command",
+        Section.HANDS_ON,
+        "Run a command in a running job.",
+        ("riseml exec 4.worker.1 -- nvidia-smi",),
+        takes_options=False,
+    ),
+    CommandPlace(
+        "shell",
+        "jobs",
+        "open_shell",
+        Section.HANDS_ON,
+        "Open a shell in a running job, on your terminal.",
+        ("riseml shell 4.worker.1",),
+    ),
+    CommandPlace(
+        "forward",
+        "forward",
+        "forward_port",
+        Section.HANDS_ON,
+        "Reach a port of a running job at 127.0.0.1.",
+        ("riseml forward 4.worker.1 9999:8888",),
+    ),
+    CommandPlace(
+        "notebook",
+        "notebook",
+        "open_notebook",
+        Section.HANDS_ON,
+        "Run JupyterLab with the project's environment, code and data.",
+        ("riseml notebook --gpus 1 --open",),
+    ),
     CommandPlace(
         "completion",
         "completion",
         "print_completion",
-        "Print the script with which a shell completes commands, options, IDs and files.",
+        Section.SERVER,
+        "Print the script that completes riseml in bash, zsh or fish.",
+        ("riseml completion bash",),
     ),
 )
 _GROUPS = (
     CommandPlace(
-        "pool", "pool", "pool_app", "Show the hosts of the pool; add, remove and check them.", more=("pool_changes",)
+        "pool",
+        "pool",
+        "pool_app",
+        Section.POOL,
+        "Show the hosts of the pool; add, remove and check them.",
+        ("riseml pool", "riseml pool add gpu1 ssh://me@gpu1"),
+        more=("pool_changes",),
+    ),
+    CommandPlace(
+        "system",
+        "system",
+        "system_app",
+        Section.POOL,
+        "Show and test the hosts; remove what is left over there.",
+        ("riseml system info", "riseml system test"),
     ),
     CommandPlace(
         "server",
         "server",
         "server_app",
-        "Start, stop or show your own server; back up and move its home, and replace its key.",
+        Section.SERVER,
+        "Start, stop or show your own server; back up or move its home.",
+        ("riseml server status", "riseml server logs --tail 50"),
     ),
-    CommandPlace("system", "system", "system_app", "Show and test the hosts; remove what is left over there."),
 )
 _HELP = (["--help"], ["-h"])  # the list of all commands needs none of their modules
 _NEEDS_ALL = "completion"  # this command lists the others
@@ -167,22 +349,34 @@ def add_commands(app: typer.Typer, words: Sequence[str]) -> None:
         words: the command line, without `riseml`.
     """
     if list(words) in _HELP:
-        for place in (*_COMMANDS, *_GROUPS):
-            app.command(place.name, help=place.summary)(_do_nothing)
         return
     verb = words[0] if words else ""
-    names = {place.name for place in (*_COMMANDS, *_GROUPS)} - {_NEEDS_ALL}
+    names = list_names() - {_NEEDS_ALL}
     for place in _choose(_COMMANDS, verb, names):
         settings = None if place.takes_options else {"allow_interspersed_args": False}
-        app.command(place.name, context_settings=settings)(_load_module(place))
+        add = app.command(place.name, cls=HelpCommand, context_settings=settings, epilog="\n".join(place.examples))
+        add(_load_module(place))
     for place in _choose(_GROUPS, verb, names):
         for module in place.more:
             import_module(f"riseml.cli.commands.{module}")
-        app.add_typer(_load_module(place), name=place.name)
+        app.add_typer(_load_module(place), name=place.name, cls=HelpGroup, epilog="\n".join(place.examples))
 
 
-def _do_nothing() -> None:
-    """Do nothing: a placeholder for a command in the list of all commands."""
+def list_names() -> set[str]:
+    """Return the names of all commands and groups."""
+    return {place.name for place in (*_COMMANDS, *_GROUPS)}
+
+
+def is_group(name: str) -> bool:
+    """Return whether a name is that of a group of commands."""
+    return any(place.name == name for place in _GROUPS)
+
+
+def list_sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield each heading of the list of all commands, with the names and summaries below it."""
+    for section in Section:
+        places = [place for place in (*_GROUPS, *_COMMANDS) if place.section is section]
+        yield section.value, [(place.name, place.summary) for place in places]
 
 
 def _choose(places: Iterable[CommandPlace], verb: str, names: set[str]) -> list[CommandPlace]:

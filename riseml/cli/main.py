@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import errno
 import os
+import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -15,12 +16,12 @@ from types import TracebackType
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from riseml import __version__
 from riseml.base.errors import Interrupted, Refused, RisemlError, UsageError
-from riseml.cli.command_table import add_commands
+from riseml.cli.command_table import add_commands, list_names, list_sections
 from riseml.cli.context import CommandContext, Exit
+from riseml.cli.help_text import HelpGroup, describe_range, write_paragraphs, write_section
 from riseml.cli.output.printer import discard_output, make_printer
 
 _DEBUG = "--debug"
@@ -31,8 +32,8 @@ _GROUPS = (["server"], ["system"])
 """Groups that do nothing without a subcommand."""
 
 
-class CommandGroup(TyperGroup):
-    """Handles Ctrl-C and a closed pipe before typer does."""
+class CommandGroup(HelpGroup):
+    """Handles Ctrl-C and a closed pipe before typer does, and lists all commands in sections."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that the user named."""
@@ -44,6 +45,17 @@ class CommandGroup(TyperGroup):
         except KeyboardInterrupt:
             ctx.obj.printer.say("", "Interrupted.")
             raise Exit(Interrupted.exit_code) from None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write all commands in their sections, from the table: their modules are not imported."""
+        sections = list(list_sections())
+        width = max(len(name) for _, rows in sections for name, _ in rows)
+        for heading, rows in sections:
+            write_section(formatter, heading, rows, width)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write what the exit codes mean, and where more help is."""
+        write_paragraphs(formatter, self.epilog, indent="")
 
 
 def accept_root_options(
@@ -68,7 +80,7 @@ def make_app(words: Sequence[str]) -> typer.Typer:
         cls=CommandGroup,
         help="Distributed training on your own Docker hosts, from one riseml.yml.",
         epilog="Exit codes: 0 done, 1 the experiment failed, 2 wrong usage or riseml.yml, 3 not found, 4 refused, "
-        "5 no server or engine, 130 killed or interrupted.",
+        "5 no server or engine, 130 killed or interrupted.\n\n`riseml help train` explains a command, with examples.",
         add_completion=False,  # no completion of typer: `riseml completion` also completes IDs, and is faster
         rich_markup_mode=None,  # plain help: quick, and readable in a pipe
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -99,10 +111,8 @@ def execute(arguments: Sequence[str], context: CommandContext | None = None) -> 
     own = _count_own_words(arguments)
     debug = _DEBUG in arguments[:own]
     words = [*(word for word in arguments[:own] if word != _DEBUG), *arguments[own:]]
-    if not words or words in _GROUPS:
-        words.append("--help")
     try:
-        return _call_app(words, context)
+        return _call_app(_translate(words), context)
     except Exit as left:
         return left.code
     except BrokenPipeError:
@@ -179,6 +189,18 @@ def _find_odd_word(error: UnicodeEncodeError) -> str:
     return word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+def _put_into_words(message: str) -> str:
+    """Return a message of the parser without its names of types and its formulas of ranges."""
+    message = message.replace("is not a valid int range", "is not a whole number")
+    message = message.replace("is not a valid float range", "is not a number")
+    match = re.search(r"is not in the range (?:([\d.-]+)<=x<=([\d.-]+?)|x>=([\d.-]+?))\.$", message)
+    if match is None:
+        return message
+    low, high, least = match.groups()
+    words = f"is less than {least}" if least else f"is not in the range {describe_range(float(low), float(high))}"
+    return message[: match.start()] + words
+
+
 def _find_command_path(error: Exception, words: Sequence[str]) -> str:
     """Return the command that the user called, such as `riseml pool drain`; not every error of the parser has it."""
     context: Any = getattr(error, "ctx", None)
@@ -186,6 +208,15 @@ def _find_command_path(error: Exception, words: Sequence[str]) -> str:
         return str(context.command_path)
     verbs = list(takewhile(str.isalpha, words))
     return " ".join(["riseml", *verbs[: 2 if verbs[:1] in _GROUPS else 1]])
+
+
+def _translate(words: list[str]) -> list[str]:
+    """Return the command line for the parser: with `--help` where a user asks for help without it."""
+    if words and not words[0].startswith("--") and words[0] not in list_names():
+        from riseml.cli.other_words import translate_words
+
+        words = translate_words(words)
+    return [*words, "--help"] if not words or words in _GROUPS else words
 
 
 def _make_context() -> CommandContext:
@@ -208,7 +239,7 @@ def _call_app(words: Sequence[str], context: CommandContext) -> int:
         return Interrupted.exit_code
     except _UsageFault as error:
         message: str = error.format_message()  # type: ignore[attr-defined]  # the class is known at run time only
-        message = message.replace("is not a valid int range", "is not a whole number")
+        message = _put_into_words(message)
         hint = f"`{_find_command_path(error, words)} -h` shows what it takes"
         raise UsageError(message[:1].lower() + message[1:].rstrip("."), hint) from None
     return code if isinstance(code, int) else 0

@@ -22,10 +22,10 @@ def check_out_code(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Write the project's files of an experiment into a folder, as they were when it was submitted.
+    """Write the project's files of an experiment into a folder.
 
-    `riseml checkout 4 ../as-it-was`, `riseml checkout ./output/.riseml code`. The files have the digest that the
-    experiment names, or nothing is written.
+    They are as they were when the experiment was submitted: `riseml checkout 4 ../as-it-was`, `riseml checkout
+    ./output/.riseml code`. The files have the digest that the experiment names, or nothing is written.
     """
     from riseml.capsules.checkout import check_target, unpack_code
 

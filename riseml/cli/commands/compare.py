@@ -21,7 +21,7 @@ def compare_experiments(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Show what differs between experiments: parameters, riseml.yml, code, environment and metrics.
+    """Show what differs: parameters, riseml.yml, code and metrics.
 
     What is the same is not shown. riseml.yml is compared as resolved: with defaults, and with what -p and --set have
     changed. Of the project's files the command names those that differ.

@@ -35,8 +35,9 @@ def print_completion(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Print the script with which a shell completes commands, options, IDs and files.
+    """Print the script that completes riseml in bash, zsh or fish.
 
+    The shell then completes commands, options, IDs and files.
     Put `eval "$(riseml completion bash)"` into ~/.bashrc, the same with zsh behind `compinit` into ~/.zshrc, or
     `riseml completion fish | source` into ~/.config/fish/config.fish.
     """

@@ -57,7 +57,10 @@ def init_project(
 
 
 def validate_config(context: typer.Context, *, file: FileOption = None, json: JsonOption = False) -> None:
-    """Check riseml.yml and show every problem with its line. Needs no server."""
+    """Check riseml.yml and show every problem with its line.
+
+    It needs no server.
+    """
     command: CommandContext = context.obj
     source = read_config_source(command, file)
     spec, problems = check_config_source(source)

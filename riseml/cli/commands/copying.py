@@ -28,14 +28,16 @@ def copy_files(
     context: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE... TARGET", show_default=False, help="output://4/x, data://x, 4.master:/x, ./x"),
+        typer.Argument(
+            metavar="SOURCE... TARGET", show_default=False, help="output://4/x, data://x, 4.master:/x, ./x."
+        ),
     ],
     *,
     recursive: Annotated[bool, typer.Option("-r", "-R", "--recursive", hidden=True)] = False,
     dry: Annotated[bool, typer.Option("-n", "--dry-run", help="Show what would be copied, and copy nothing.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Copy files and folders out of data:// and output://4, or into them; or out of a running job, or into one.
+    """Copy files between this machine, data://, output:// and jobs.
 
     `riseml cp output://4/model .`, `riseml cp ./mnist data://`, `riseml cp 'output://4/*.json' results/`. A folder is
     copied with everything in it. A file with the same size and time at the target is skipped, so that an interrupted

@@ -27,7 +27,7 @@ def print_environment(
     parameters: ParameterOption = None,
     settings: SettingOption = None,
 ) -> None:
-    """Print the variables that riseml sets in each job, or in one job.
+    """Print the variables that riseml sets in jobs, or in one job.
 
     `riseml env 4`, `riseml env 4.worker.1`, `riseml env -f riseml.yml worker.1`. Values that come from `env` in
     riseml.yml are never shown, nor those of variables whose names look secret, such as API_KEY. The image may set more.

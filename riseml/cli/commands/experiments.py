@@ -114,9 +114,10 @@ def show_experiment(
     json: JsonOption = False,
     watch: WatchOption = False,
 ) -> None:
-    """Show one experiment with its jobs, or what is needed to run it again, or what of it is saved in a store.
+    """Show one experiment: its jobs, its capsule or its saved files.
 
     `riseml show` in a project shows its last experiment; `riseml show 4` says what `riseml status 4` says.
+    A capsule is what is needed to run an experiment again; --saved shows what of it is saved in a store.
     """
     part = choose_part(capsule=capsule, saved=saved)
     print_part(context.obj, identity, part, ViewMode(json, watch), long=long)

@@ -25,9 +25,10 @@ def explain_experiment(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Say why an experiment waits, or where its jobs are and why; of a set, what runs, what waits, and what follows.
+    """Say why an experiment waits, or where its jobs are and why.
 
-    For an experiment that waits, the answer has one row for each host.
+    Of a set the command says what runs, what waits, and what follows. For an experiment that waits, the answer has
+    one row for each host.
     """
     from riseml.cli.output.explanation_view import list_explanation, list_set_explanation
 

@@ -104,7 +104,7 @@ def remove_paths(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Remove files of data:// or of the output of an experiment that has ended.
+    """Remove files of data:// or of an ended experiment's output.
 
     `riseml rm output://4/core`, `riseml rm -r 'output://4/ckpt-1*'`. Asks first; without a terminal it needs `--yes`.
     A link is removed itself, and never what it leads to.

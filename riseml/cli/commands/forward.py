@@ -26,7 +26,12 @@ _LAST_PORT = 65535
 def forward_port(
     context: typer.Context,
     identity: JobArgument,
-    ports: Annotated[list[str], typer.Argument(metavar="[LOCAL:]PORT...", show_default=False)],
+    ports: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[LOCAL:]PORT...", show_default=False, help="Ports of the job, each with one of this machine."
+        ),
+    ],
     *,
     json: JsonOption = False,
 ) -> None:

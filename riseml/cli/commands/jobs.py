@@ -27,7 +27,10 @@ OptionalJobArgument = Annotated[
 def run_command(
     context: typer.Context,
     identity: JobArgument,
-    words: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", show_default=False)],
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="-- COMMAND...", show_default=False, help="The command, with its own options."),
+    ],
     *,
     terminal: Annotated[bool, typer.Option("-t", "--tty", help="Give the command your terminal.")] = False,
 ) -> None:

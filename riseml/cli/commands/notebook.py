@@ -42,8 +42,14 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 NotebookArgument = Annotated[
     str | None, typer.Argument(metavar="[ID]", show_default=False, help="A notebook that runs. Default: a new one.")
 ]
-GpusOption = Annotated[int | None, typer.Option("--gpus", min=0, show_default=False, help="GPUs that it gets.")]
-CpusOption = Annotated[float | None, typer.Option("--cpus", min=0, show_default=False, help="Cores that it gets.")]
+GpusOption = Annotated[
+    int | None,
+    typer.Option("--gpus", min=0, metavar="N", show_default=False, help="GPUs that it gets."),
+]
+CpusOption = Annotated[
+    float | None,
+    typer.Option("--cpus", min=0, metavar="N", show_default=False, help="Cores that it gets."),
+]
 MemOption = Annotated[str | None, typer.Option("--mem", metavar="SIZE", help="Memory that it gets: 16GiB.")]
 IdleOption = Annotated[
     str, typer.Option("--idle-timeout", metavar="TIME", help="End it after TIME without anything to do.")
@@ -66,9 +72,10 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
     allow_env: AllowOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Run JupyterLab with the project's environment, code and data, and open it at 127.0.0.1.
+    """Run JupyterLab with the project's environment, code and data.
 
-    It works on a copy of the project in its OUTPUT_DIR, so that what you save stays. Ctrl-C ends the forwarding alone;
+    The command opens it at 127.0.0.1. It works on a copy of the project in its OUTPUT_DIR, so that what you save stays.
+    Ctrl-C ends the forwarding alone;
     `riseml notebook ID` opens it again. `riseml kill ID` ends it, or --idle-timeout without a running cell or a client.
     """
     from riseml.cli.companion import CompanionView, check_local_port

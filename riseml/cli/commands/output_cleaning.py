@@ -147,12 +147,14 @@ def _remove(client: Client, output: wire.OutputView) -> wire.OutputView:
 
 def keep_outputs(
     context: typer.Context,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", show_default=False)] = None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID...]", show_default=False, help="Default: show what is kept.")
+    ] = None,
     *,
     release: Annotated[bool, typer.Option("--no", help="Keep them no longer.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Keep the outputs of experiments: `riseml system clean` and `riseml rm` leave them alone.
+    """Keep outputs: `riseml system clean` and `rm` leave them alone.
 
     `riseml keep 4`, `riseml keep --no 4`. The ID of a set stands for all its experiments. Without an ID the command
     shows what is kept.

@@ -52,7 +52,7 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
     png: PngOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Plot the curve of a metric of an experiment, or of the experiments of a set.
+    """Plot a metric of an experiment, or of the experiments of a set.
 
     At most ten curves: the best ones where the set is ranked, else the first ones. With --against lr, one point for
     each experiment: its best value where the metric is ranked, else its last one.

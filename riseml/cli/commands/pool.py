@@ -10,6 +10,7 @@ import typer
 from riseml.base.errors import Refused, UsageError
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext, Exit
+from riseml.cli.help_text import add_subcommand
 from riseml.cli.output.text import clean_text, count_noun
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def show_pool(context: typer.Context, *, json: JsonOption = False) -> None:
         command.printer.warn(warning)
 
 
-@pool_app.command("check")
+@add_subcommand(pool_app, "check", "riseml pool check")
 def check_pool(context: typer.Context, *, json: JsonOption = False) -> None:
     """Check connections, clocks, swarm and shared storage of all hosts."""
     from riseml.cli.output.pool_change_views import list_findings
@@ -79,7 +80,7 @@ def check_pool(context: typer.Context, *, json: JsonOption = False) -> None:
         raise Exit(1)
 
 
-@pool_app.command("join")
+@add_subcommand(pool_app, "join", "riseml pool join")
 def join_pool(context: typer.Context, *, json: JsonOption = False) -> None:
     """Make one Docker swarm of the hosts, so that the jobs of an experiment may run on several hosts.
 
@@ -97,7 +98,7 @@ def join_pool(context: typer.Context, *, json: JsonOption = False) -> None:
         command.printer.print_lines(list_members(members, command.printer.style))
 
 
-@pool_app.command("recover")
+@add_subcommand(pool_app, "recover", "riseml pool recover --host gpu2")
 def recover_pool(
     context: typer.Context,
     *,
@@ -127,7 +128,7 @@ def recover_pool(
         command.printer.print_lines(list_members(recovery["members"], command.printer.style))
 
 
-@pool_app.command("trust")
+@add_subcommand(pool_app, "trust", "riseml pool trust gpu1")
 def trust_host(
     context: typer.Context,
     host: HostArgument,
@@ -183,7 +184,7 @@ def _warn_of_file(command: CommandContext, client: Client) -> None:
         command.printer.warn(warning)
 
 
-@pool_app.command("drain")
+@add_subcommand(pool_app, "drain", "riseml pool drain gpu1")
 def drain_host(context: typer.Context, host: HostArgument, *, json: JsonOption = False) -> None:
     """Give a host no new jobs; jobs that run there continue."""
     command: CommandContext = context.obj
@@ -200,7 +201,7 @@ def drain_host(context: typer.Context, host: HostArgument, *, json: JsonOption =
     command.printer.print_lines([f"{host} gets no new jobs. {jobs}", f"`riseml pool resume {host}` takes this back."])
 
 
-@pool_app.command("resume")
+@add_subcommand(pool_app, "resume", "riseml pool resume gpu1")
 def resume_host(context: typer.Context, host: HostArgument, *, json: JsonOption = False) -> None:
     """Let a drained host take new jobs again."""
     command: CommandContext = context.obj

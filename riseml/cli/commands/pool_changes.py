@@ -11,6 +11,7 @@ from riseml.base.errors import Refused, UsageError
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.commands.pool import HostArgument, NewHostArgument, pool_app
 from riseml.cli.context import CommandContext, Exit
+from riseml.cli.help_text import add_subcommand
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -30,10 +31,13 @@ _DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check everything
 _UrlArgument = Annotated[
     str, typer.Argument(help="ssh://user@host[:port], tcp://host:port or unix:///path.", metavar="URL")
 ]
-_AddressOption = Annotated[str | None, typer.Option(help="Where the other hosts reach it. Default: that of URL.")]
-_CpusOption = Annotated[float | None, typer.Option(help="Cores that jobs may use. Default: all.")]
-_MemOption = Annotated[str | None, typer.Option(help="Memory that jobs may use: 120GiB. Default: all.")]
-_IdentityOption = Annotated[Path | None, typer.Option(help="Private key for ssh.")]
+_AddressOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Where the other hosts reach it. Default: that of URL."),
+]
+_CpusOption = Annotated[float | None, typer.Option(metavar="N", help="Cores that jobs may use. Default: all.")]
+_MemOption = Annotated[str | None, typer.Option(metavar="SIZE", help="Memory that jobs may use: 120GiB. Default: all.")]
+_IdentityOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Private key for ssh.")]
 _TlsOption = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="ca.pem, cert.pem and key.pem for a tcp:// engine.")
 ]
@@ -41,7 +45,12 @@ _InsecureOption = Annotated[bool, typer.Option("--insecure", help="A tcp:// engi
 _ForceOption = Annotated[bool, typer.Option("--force", help="Add it although a check fails.")]
 
 
-@pool_app.command("add")
+@add_subcommand(
+    pool_app,
+    "add",
+    "riseml pool add gpu1 ssh://me@gpu1",
+    "riseml pool add gpu2 ssh://me@gpu2:2222 --gpus 0,1 --label gpu=a100",
+)
 def add_host(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     host: NewHostArgument,
@@ -131,7 +140,7 @@ def _split_label(text: str) -> tuple[str, str]:
     return name, value
 
 
-@pool_app.command("remove")
+@add_subcommand(pool_app, "remove", "riseml pool remove gpu1 --dry-run")
 def remove_host(
     context: typer.Context,
     host: HostArgument,

@@ -75,7 +75,7 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
     executor: ExecutorOption = None,
     allow_env: AllowOption = None,
 ) -> None:
-    """Run an experiment again: the same code, environment and data as then.
+    """Run an experiment again: the same code, environment and data.
 
     `riseml rerun 4`, `riseml rerun 4 -p lr=0.1`, `riseml rerun ./output/.riseml` on any server. If a part of the run is
     no longer available, the command names it and starts nothing (exit code 4).

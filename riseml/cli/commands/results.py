@@ -107,7 +107,9 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     csv: Annotated[bool, typer.Option("--csv", help="As --format csv.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show results: parameters, metrics, state, time and host of experiments, the best one marked.
+    """Show results of experiments in a table, the best one marked.
+
+    The table has parameters, metrics, state, time and host of each experiment.
 
     A set that searches is ranked by its goal. Elsewhere --sort says what is good: --sort -accuracy ranks by the largest
     accuracy, --sort loss by the smallest loss. Columns are parameters, metrics (the value that ranks, else the last

@@ -32,9 +32,10 @@ PassKeysOption = Annotated[
 def save_output(
     context: typer.Context, identity: IdArgument = None, *, pass_keys: PassKeysOption = False, json: JsonOption = False
 ) -> None:
-    """Copy the output of an experiment into the store that `train.save` names, now.
+    """Copy the output of an experiment into its store now.
 
-    While the experiment runs, and after its end when the last copy failed. Only what has changed travels.
+    `train.save` names the store. The command copies while the experiment runs, and after its end when the last copy
+    failed. Only what has changed travels.
     """
     from riseml.cli.output.saved_view import list_saved
 

@@ -32,8 +32,9 @@ def change_search(  # one parameter for each option of the command
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Pause, resume or stop a set that goes on, or change how many of its experiments run at the same time.
+    """Pause, resume or stop a set, or change its concurrency.
 
+    The concurrency is how many experiments of the set run at the same time.
     What runs goes on in each case; `riseml kill ID` ends it. A set stays paused when the server is started again.
     """
     command: CommandContext = context.obj

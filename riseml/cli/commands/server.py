@@ -10,16 +10,17 @@ from riseml.base.errors import Unreachable, UsageError
 from riseml.base.settings import MOST_TAIL
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext
+from riseml.cli.help_text import add_subcommand
 from riseml.cli.output.text import count_noun
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.base.settings import Settings
 
-server_app = typer.Typer(help="Start, stop or show your own server; back up and move its home, and replace its key.")
+server_app = typer.Typer(help="Start, stop or show your own server; back up or move its home.")
 
 
-@server_app.command("status")
+@add_subcommand(server_app, "status", "riseml server status")
 def show_server(context: typer.Context, *, json: JsonOption = False) -> None:
     """Say whether a server runs, and which. Starts none."""
     from riseml.cli.local_server import probe_server
@@ -39,7 +40,7 @@ def show_server(context: typer.Context, *, json: JsonOption = False) -> None:
         command.printer.print_lines([*list_server(server), f"Log: {settings.log}"])
 
 
-@server_app.command("start")
+@add_subcommand(server_app, "start", "riseml server start")
 def start_server(context: typer.Context, *, json: JsonOption = False) -> None:
     """Start your server now.
 
@@ -56,7 +57,7 @@ def start_server(context: typer.Context, *, json: JsonOption = False) -> None:
         command.printer.print_lines(list_server(server))
 
 
-@server_app.command("stop")
+@add_subcommand(server_app, "stop", "riseml server stop")
 def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
     """Stop your server. Training goes on; the next command starts the server again."""
     from riseml.cli import local_server
@@ -90,7 +91,7 @@ def _describe_searches(count: int) -> str:
     return f"{who} no further trial and stops none until a server runs again: any riseml command starts it."
 
 
-@server_app.command("rotate-key")
+@add_subcommand(server_app, "rotate-key", "riseml server rotate-key")
 def rotate_key(context: typer.Context, *, json: JsonOption = False) -> None:
     """Replace the key that seals passed variables in the store, and seal all of them with the new one.
 
@@ -107,7 +108,7 @@ def rotate_key(context: typer.Context, *, json: JsonOption = False) -> None:
         )
 
 
-@server_app.command("move")
+@add_subcommand(server_app, "move", "riseml server move")
 def move_home(context: typer.Context, *, json: JsonOption = False) -> None:
     """Make RISEML_HOME, which was copied, restored or moved, the owner of its experiments.
 
@@ -139,7 +140,7 @@ def move_home(context: typer.Context, *, json: JsonOption = False) -> None:
     command.printer.print_lines(lines)
 
 
-@server_app.command("backup")
+@add_subcommand(server_app, "backup", "riseml server backup riseml-home.tar.gz")
 def back_up_home(
     context: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The new file; only you can read it.")],
@@ -170,7 +171,7 @@ def back_up_home(
     command.printer.print_lines(lines)
 
 
-@server_app.command("restore")
+@add_subcommand(server_app, "restore", "riseml server restore riseml-home.tar.gz")
 def restore_home(
     context: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file of `riseml server backup`.")],
@@ -220,7 +221,7 @@ def _find_own_home(command: CommandContext) -> Settings:
     return settings
 
 
-@server_app.command("logs")
+@add_subcommand(server_app, "logs", "riseml server logs --tail 50", "riseml server logs --follow")
 def print_server_log(
     context: typer.Context,
     *,

@@ -12,6 +12,7 @@ from riseml.base.errors import EngineError, UsageError
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.commands.system_test import run_system_test
 from riseml.cli.context import CommandContext
+from riseml.cli.help_text import add_subcommand
 from riseml.cli.output.text import count_noun
 
 system_app = typer.Typer(help="Show and test the hosts; remove what is left over there.")
@@ -20,7 +21,7 @@ system_app = typer.Typer(help="Show and test the hosts; remove what is left over
 _DAYS = 30  # that --images are kept by default
 
 
-@system_app.command("info")
+@add_subcommand(system_app, "info", "riseml system info", "riseml system info --gpu")
 def show_system(
     context: typer.Context,
     *,
@@ -53,7 +54,7 @@ def show_system(
         command.printer.warn(warning)
 
 
-@system_app.command("clean")
+@add_subcommand(system_app, "clean", "riseml system clean", "riseml system clean --outputs --older 30d")
 def clean_system(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     *,
@@ -121,4 +122,4 @@ def _clean_leftovers(command: CommandContext, query: Mapping[str, str], *, yes: 
         )
 
 
-system_app.command("test")(run_system_test)
+add_subcommand(system_app, "test", "riseml system test", "riseml system test gpu1 --gpus 1")(run_system_test)

@@ -40,7 +40,9 @@ def open_tensorboard(
     local: PortOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Open experiments in a TensorBoard at 127.0.0.1: running ones, ended ones, sets, several together.
+    """Open experiments in a TensorBoard at 127.0.0.1.
+
+    Running ones, ended ones, sets, several together.
 
     The TensorBoard of a running experiment with `tensorboard: true` is opened itself. For everything else riseml starts
     one, as a job of its own that reads the output folders. It ends with this command, or when this command is lost.

@@ -79,7 +79,9 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     executor: ExecutorOption = None,
     allow_env: AllowOption = None,
 ) -> None:
-    """Run the project: sync, build, start, and follow its log. With an ID and --trials: add trials to that set.
+    """Run the project: sync, build, start, and follow its log.
+
+    With an ID and --trials the command adds trials to that set.
 
     The command asks once, on a terminal, before it sends variables of your environment (`env: [NAME]`), and before
     jobs run as processes because no engine answers. Elsewhere, and with --json, it refuses with exit code 4.

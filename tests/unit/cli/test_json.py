@@ -88,7 +88,8 @@ def test_every_command_has_the_option_and_is_on_the_page(riseml: Riseml, capsys:
     while left:
         verb = left.pop()
         text = read_help(verb)
-        below = re.findall(r"^  (\w+)  ", text.partition("Commands:")[2], re.MULTILINE)
+        commands = text.partition("Commands:")[2] if verb else text.partition("Options:")[0]
+        below = re.findall(r"^  ([a-z-]+)  ", commands.partition("Options:")[0], re.MULTILINE)
         left += [f"{verb} {name}".strip() for name in below]
         if verb in STREAMS:
             assert f"`riseml {verb}`" in PAGE, verb
