@@ -56,7 +56,7 @@ def _list_commands(command: Any, path: str) -> Iterator[CompletedCommand]:
     """Yield a command and all below it. `command` belongs to typer's parser, which has no types."""
     below: dict[str, Any] = getattr(command, "commands", {})
     visible = {name: child for name, child in below.items() if not child.hidden}
-    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     takes_id = path in _JOB_PATHS or any(word in (argument.metavar or "") for argument in arguments for word in _IDS)
     choices = next(

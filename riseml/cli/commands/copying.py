@@ -11,7 +11,7 @@ import typer
 
 from riseml.base.errors import Conflict, Refused, UsageError
 from riseml.cli.commands.jobs import choose_job
-from riseml.cli.commands.options import JsonOption
+from riseml.cli.commands.options import JsonOption, OldDryRunOption, accept_old_letter
 from riseml.cli.output.text import clean_text
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ def copy_files(
     ],
     *,
     recursive: Annotated[bool, typer.Option("-r", "-R", "--recursive", hidden=True)] = False,
-    dry: Annotated[bool, typer.Option("-n", "--dry-run", help="Show what would be copied, and copy nothing.")] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Show what would be copied, and copy nothing.")] = False,
     json: JsonOption = False,
+    old_dry: OldDryRunOption = False,
 ) -> None:
     """Copy files between this machine, data://, output:// and jobs.
 
@@ -49,13 +50,14 @@ def copy_files(
     """
     del recursive  # folders need no option
     command: CommandContext = context.obj
+    dry = accept_old_letter(command, "-n", "--dry-run", is_given=old_dry) or dry
     if len(paths) < 2:
         raise UsageError("cp needs a source and a target", "write `riseml cp output://4/model .`, or the other way")
     in_jobs = [path for path in paths if _find_job(path) is not None]
     if in_jobs:
         if len(paths) != 2 or dry or any(_STORED.match(path) for path in paths):
             raise UsageError(
-                f"{in_jobs[0]} is in a job: one path is copied from or to this machine, and -n shows nothing",
+                f"{in_jobs[0]} is in a job: one path is copied from or to this machine, and --dry-run shows nothing",
                 "write `riseml cp 4.master:/output/x .`, or the other way",
             )
         _copy_job_path(command, paths[0], paths[1], json=json)

@@ -11,7 +11,7 @@ from riseml.base.errors import RisemlError, UsageError
 from riseml.base.records import dataclass
 from riseml.base.settings import MOST_TAIL
 from riseml.cli.arguments import choose_experiment_id, find_last_experiment, parse_since
-from riseml.cli.commands.options import IdArgument, JsonOption
+from riseml.cli.commands.options import IdArgument, JsonOption, OldFollowOption, OldForceOption, accept_old_letter
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.experiment_parts import ExperimentPart, choose_part, print_part
 from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES
@@ -28,11 +28,12 @@ TEST_PROJECT = "riseml-system-test"
 
 FollowOption = Annotated[
     bool,
-    typer.Option("-f/--no-follow", "--follow", show_default=False, help="Wait for more, until the end (the default)."),
+    typer.Option("--follow/--no-follow", show_default=False, help="Wait for more, until the end (the default)."),
 ]
 TailOption = Annotated[
     int | None,
     typer.Option(
+        "-n",
         "--tail",
         min=0,
         max=MOST_TAIL,
@@ -133,6 +134,7 @@ def print_logs(
         str | None, typer.Option("--since", metavar="TIME", help="Begin at TIME: 10m, 2h or 2026-08-31T07:23:46Z.")
     ] = None,
     json: JsonOption = False,
+    old_follow: OldFollowOption = False,
 ) -> None:
     """Print the log of an experiment or of some jobs; follow it.
 
@@ -143,6 +145,7 @@ def print_logs(
     from riseml.client.server_client import LogQuery
 
     command: CommandContext = context.obj
+    follow = accept_old_letter(command, "-f", "--follow", is_given=old_follow) or follow
     query = LogQuery(follow, tail, None if since is None else parse_since(since, command.now()))
     with command.connect() as client:
         chosen = choose_experiment_id(command, client, identity)
@@ -203,14 +206,16 @@ def kill_experiments(
         typer.Argument(metavar="[ID...]", show_default=False, help="Default: the project's last experiment."),
     ] = None,
     *,
-    force: Annotated[bool, typer.Option("-f", "--force", help="Do not ask where no ID is given.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Do not ask where no ID is given.")] = False,
     json: JsonOption = False,
+    force_letter: OldForceOption = False,
 ) -> None:
     """End experiments with all their jobs."""
     command: CommandContext = context.obj
     failed: RisemlError | None = None
     kills: list[wire.Kill] = []
     with command.connect() as client:
+        force = force or force_letter  # RiseML's own `kill -f` stays
         for identity in identities or [_choose_last_to_kill(command, client, force=force)]:
             try:
                 kills.append(_kill_experiment(client, choose_experiment_id(command, client, identity)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.base.errors import Conflict, Refused
-from riseml.cli.commands.options import JsonOption
+from riseml.cli.commands.options import JsonOption, OldDryRunOption, accept_old_letter
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -98,11 +98,10 @@ def remove_paths(
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", show_default=False, help="data:// or output://4/.")],
     *,
     recursive: Annotated[bool, typer.Option("-r", "-R", "--recursive", help="Also folders, with all in them.")] = False,
-    dry: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="Show what would be removed, and remove nothing.")
-    ] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: JsonOption = False,
+    old_dry: OldDryRunOption = False,
 ) -> None:
     """Remove files of data:// or of an ended experiment's output.
 
@@ -115,6 +114,7 @@ def remove_paths(
     from riseml.cli.output.text import count_noun
 
     command: CommandContext = context.obj
+    dry = accept_old_letter(command, "-n", "--dry-run", is_given=old_dry) or dry
     with ExitStack() as stack:
         openings = PathOpener(command, stack)
         sources = [

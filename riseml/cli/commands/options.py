@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from riseml.cli.context import CommandContext
 
 
 def _parse_path(text: str) -> Path:
@@ -31,3 +34,13 @@ SettingOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Change riseml.yml for this run: train.resources.gpus=2."),
 ]
+OldDryRunOption = Annotated[bool, typer.Option("-n", hidden=True)]
+OldFollowOption = Annotated[bool, typer.Option("-f", hidden=True)]
+OldForceOption = Annotated[bool, typer.Option("-f", hidden=True)]
+
+
+def accept_old_letter(command: CommandContext, letter: str, option: str, *, is_given: bool) -> bool:
+    """Return whether the user gave an option by its old letter, after saying how it is written now."""
+    if is_given:
+        command.printer.warn(f"{letter} for {option} ends with the next release; write {option}")
+    return is_given

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from riseml.base.errors import Refused, UsageError
-from riseml.cli.commands.options import JsonOption
+from riseml.cli.commands.options import JsonOption, OldForceOption, accept_old_letter
 from riseml.cli.commands.pool import HostArgument, NewHostArgument, pool_app
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.help_text import add_subcommand
@@ -145,16 +145,16 @@ def remove_host(
     context: typer.Context,
     host: HostArgument,
     *,
-    force: Annotated[
-        bool, typer.Option("-f", "--force", help="Do not ask, and remove it although jobs run there.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Do not ask, and remove it although jobs run there.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
     json: JsonOption = False,
+    old_force: OldForceOption = False,
 ) -> None:
     """Take a host out of pool.yml. Nothing on the host changes; the command says what stays there."""
     from riseml.cli.output.pool_change_views import describe_remains, describe_removed
 
     command: CommandContext = context.obj
+    force = accept_old_letter(command, "-f", "--force", is_given=old_force) or force
     with command.connect() as client:
         removed = client.remove_host(host, force=force, dry_run=True)
         if not dry_run:

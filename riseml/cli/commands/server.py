@@ -8,7 +8,7 @@ import typer
 
 from riseml.base.errors import Unreachable, UsageError
 from riseml.base.settings import MOST_TAIL
-from riseml.cli.commands.options import JsonOption
+from riseml.cli.commands.options import JsonOption, OldFollowOption, accept_old_letter
 from riseml.cli.context import CommandContext
 from riseml.cli.help_text import add_subcommand
 from riseml.cli.output.text import count_noun
@@ -225,10 +225,11 @@ def _find_own_home(command: CommandContext) -> Settings:
 def print_server_log(
     context: typer.Context,
     *,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Wait for more, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for more, until Ctrl-C.")] = False,
     tail: Annotated[
         int | None,
         typer.Option(
+            "-n",
             "--tail",
             min=0,
             max=MOST_TAIL,
@@ -238,6 +239,7 @@ def print_server_log(
         ),
     ] = None,
     json: JsonOption = False,
+    old_follow: OldFollowOption = False,
 ) -> None:
     """Print what your server decided and did.
 
@@ -249,6 +251,7 @@ def print_server_log(
     from riseml.client.server_client import read_address
 
     command: CommandContext = context.obj
+    follow = accept_old_letter(command, "-f", "--follow", is_given=old_follow) or follow
     settings = command.settings()
     address = read_address(settings, command.environ)
     if address.socket is None:

@@ -39,8 +39,8 @@ def test_a_server_that_is_stopped_is_named_and_followed_again(process_rig: Rig) 
     rig.wait_state("1", "RUNNING")
     pid = rig.server_pid()
     with (
-        following(rig, ("logs", "-f", "1")) as log,
-        following(rig, ("logs", "-f", "--json", "1")) as entries,
+        following(rig, ("logs", "--follow", "1")) as log,
+        following(rig, ("logs", "--follow", "--json", "1")) as entries,
         following(rig, ("status", "--watch", "1")) as view,
         following(rig, ("exec", "1", "--", "sh", "-c", f"echo begun; {GO_ON}; echo over")) as command,
     ):

@@ -97,7 +97,7 @@ def test_files_go_in_and_are_removed(process_rig: Rig, tmp_path: Path) -> None:
     (tmp_path / "set/run.sh").chmod(0o755)
     (tmp_path / "set/link").symlink_to("/etc/passwd")
     (tmp_path / "set/empty/inside").symlink_to("../run.sh")
-    shown = riseml(rig, tmp_path, "cp", "-n", "set", "data://")
+    shown = riseml(rig, tmp_path, "cp", "--dry-run", "set", "data://")
     assert (shown.code, "set/a b -> data://set/a b  5.1 MB" in shown.out) == (0, True)
     assert riseml(rig, tmp_path, "ls", "data://").out == ""
     assert "link" in riseml(rig, tmp_path, "cp", "set", "data://").err
@@ -123,7 +123,7 @@ def test_files_go_in_and_are_removed(process_rig: Rig, tmp_path: Path) -> None:
     folder = Path(rig.experiment("1")["output"])
     (folder / "in/away").symlink_to(outside)
     assert riseml(rig, tmp_path, "rm", "output://1/in/away/precious", "--yes").code == 4
-    assert riseml(rig, tmp_path, "rm", "-n", "-r", "output://1/in").code == 0
+    assert riseml(rig, tmp_path, "rm", "--dry-run", "-r", "output://1/in").code == 0
     assert (folder / "in/run.sh").exists()
     removed = json.loads(riseml(rig, tmp_path, "rm", "-r", "output://1/in", "--yes", "--json").out)
     assert (removed["files"], removed["folders"], removed["done"]) == (3, 2, True)

@@ -23,6 +23,6 @@ def test_a_copy_has_the_name_that_the_user_typed(riseml: Riseml, fake_server: Fa
     (folder / "model-7%").write_text("x")
     (folder / "latest.pt").symlink_to("model-7%")
     answer_listing(fake_server)
-    done = riseml("cp", "-n", "latest.pt", "model-7%", "data://models/")
+    done = riseml("cp", "--dry-run", "latest.pt", "model-7%", "data://models/")
     targets = [line.rpartition("data://")[2] for line in (done.out + done.err).splitlines() if "->" in line]
     assert (done.code, targets) == (0, ["models/latest.pt  1 B", "models/model-7%  1 B"])

@@ -15,7 +15,11 @@ def test_rm_asks_and_needs_a_yes_elsewhere(riseml: Riseml, fake_server: FakeServ
     )
     done = riseml("rm", "-r", "data://x")
     assert (done.code, "--yes removes without a question" in done.err) == (4, True)
-    assert riseml("rm", "-n", "-r", "data://x").err == "Would remove 1 file.\n"
+    new = riseml("rm", "--dry-run", "-r", "data://x")
+    assert new.err == "Would remove 1 file.\n"
+    old = riseml("rm", "-nr", "data://x")
+    assert old.out == new.out
+    assert old.err == f"warning: -n for --dry-run ends with the next release; write --dry-run\n{new.err}"
     assert not any("remove" in one for one in fake_server.asked)
     done = riseml("rm", "-r", "data://x", "--yes")
     assert (done.code, done.err) == (0, "Removed 1 file.\n")
