@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
+from riseml.wire.experiments import ExperimentType
 from riseml.wire.results import GroupView
 from riseml.wire.state_names import StateName
 
@@ -57,6 +58,7 @@ class Kill(TypedDict):
     """The outcome of `kill` for one experiment."""
 
     id: str  # ID of the experiment or the set
+    type: ExperimentType
     killed: bool  # false: it had already ended
     gave_up: bool  # it had ended, and waits no longer for the last copy of its output into a store
     state: StateName  # at the moment of the answer; a kill takes a moment to complete

@@ -11,6 +11,8 @@ from riseml.wire.saves import SavedSummary
 from riseml.wire.searches import SearchView
 from riseml.wire.state_names import StateName
 
+ExperimentType = Literal["experiment", "set", "tensorboard", "notebook"]
+
 
 class JobView(TypedDict):
     """One job."""
@@ -53,7 +55,7 @@ class ExperimentView(TypedDict):
     id: str  # `4`; a member of a set: `144.1`
     user: str  # the owner
     project: str  # `project` of its riseml.yml
-    type: Literal["experiment", "set", "tensorboard", "notebook"]
+    type: ExperimentType
     shows: list[str]  # the experiments and sets whose outputs a TensorBoard shows; else empty
     state: StateName
     reason: str  # name of a Reason: `EXIT_CODE`

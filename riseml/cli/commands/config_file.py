@@ -24,6 +24,8 @@ from riseml.cli.output.text import clean_text
 from riseml.files.project.folder import CONFIG, RESERVED_NAME
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from riseml.spec.config.types import Spec
 
 
@@ -33,6 +35,10 @@ def init_project(
     framework: Annotated[
         str | None,
         typer.Option("--framework", metavar="NAME", help="Start from this framework: tensorflow, pytorch or jax."),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("-n", "--project-name", metavar="NAME", help="Of the project. Default: the name of the folder."),
     ] = None,
     file: FileOption = None,
     json: JsonOption = False,
@@ -45,7 +51,7 @@ def init_project(
 
     command: CommandContext = context.obj
     path = command.folder / (file or CONFIG)
-    project = re.sub(r"[^A-Za-z0-9_-]+", "-", path.absolute().parent.name).strip("-") or "project"
+    project = _make_project_name(path) if name is None else _check_project_name(name)
     path_text = str(file or CONFIG)
     text = make_starter_config(project, framework)
     write_new_config(command.folder, path_text, text)
@@ -54,6 +60,26 @@ def init_project(
     else:
         advice = "`riseml train` runs it as it is; then put your program into `run`."
         command.printer.print_lines([f"Wrote {path_text} for project {project}. {advice}"])
+
+
+def _make_project_name(path: Path) -> str:
+    """Return a project name made of the name of the folder in which a riseml.yml is written."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", path.absolute().parent.name).strip("-") or "project"
+
+
+def _check_project_name(name: str) -> str:
+    """Return the project name that the user gave.
+
+    Raises:
+        UsageError: it is not a project name.
+    """
+    from riseml.spec.schema.contract import CONFIG_CONTRACT
+
+    schema = CONFIG_CONTRACT.at(("project",))
+    if len(name) <= schema["maxLength"] and re.fullmatch(schema["pattern"], name):
+        return name
+    hint = f"begin with a letter, a digit or _; use letters, digits, - and _, at most {schema['maxLength']}"
+    raise UsageError(f"--project-name {name[:80]!r} is not a project name", hint)
 
 
 def validate_config(context: typer.Context, *, file: FileOption = None, json: JsonOption = False) -> None:

@@ -55,10 +55,10 @@ LastOption = Annotated[
     typer.Option(
         "-n",
         "--last",
-        min=1,
+        min=0,
         metavar="N",
         show_default=False,
-        help="List no more than the newest N. Default: all; on a terminal, 100.",
+        help="List no more than the newest N; 0: all. Default: all; on a terminal, 100.",
     ),
 ]
 
@@ -100,8 +100,8 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
         print_part(command, identity, part, mode, long=long)
         return
     with command.connect() as client:
-        most = last or (_ON_A_SCREEN if command.printer.live and not json else None)
-        choice = ListChoice(ended, most)
+        usual = _ON_A_SCREEN if command.printer.live and not json else None
+        choice = ListChoice(ended, usual if last is None else last or None)
         print_view(command, client, lambda: _fetch_list(command, client, choice, long=long), mode)
 
 
@@ -165,7 +165,7 @@ def monitor_experiment(
         str | None, typer.Argument(metavar="ID", show_default=False, help="Default: everything that runs.")
     ] = None,
     *,
-    gpus: Annotated[bool, typer.Option("--gpu", help="Show what each GPU does, and whose it is.")] = False,
+    gpus: Annotated[bool, typer.Option("-g", "--gpu", help="Show what each GPU does, and whose it is.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Print once instead of every 2 s.")] = False,
     since: Annotated[
         str | None,
@@ -328,16 +328,24 @@ def _kill_experiment(client: Client, identity: str) -> wire.Kill:
     before = client.get_experiment(identity)
     has_ended = before["state"] in ENDED_STATES
     saves = not before["closed"] and before["saved"] is not None
+    kill: wire.Kill = {
+        "id": before["id"],
+        "type": before["type"],
+        "killed": False,
+        "gave_up": False,
+        "state": before["state"],
+    }
     if has_ended and not saves:
-        return {"id": before["id"], "killed": False, "gave_up": False, "state": before["state"]}
+        return kill
     after = client.kill_experiment(identity)
-    return {"id": after["id"], "killed": not has_ended, "gave_up": has_ended, "state": after["state"]}
+    return {**kill, "id": after["id"], "killed": not has_ended, "gave_up": has_ended, "state": after["state"]}
 
 
 def _describe_kill(kill: wire.Kill) -> str:
+    subject = f"{'series' if kill['type'] == 'set' else 'experiment'} {kill['id']}"  # the words of RiseML 1.x
     if kill["killed"]:
-        return clean_text(f"killed experiment {kill['id']}")
+        return clean_text(f"killed {subject}")
     if kill["gave_up"]:
         text = f"its last copy is given up, and `riseml save {kill['id']}` copies its output later"
-        return clean_text(f"experiment {kill['id']} has already ended: {kill['state']}; {text}")
-    return clean_text(f"experiment {kill['id']} has already ended: {kill['state']}")
+        return clean_text(f"{subject} has already ended: {kill['state']}; {text}")
+    return clean_text(f"{subject} has already ended: {kill['state']}")

@@ -20,7 +20,12 @@ def _parse_path(text: str) -> Path:
 FileOption = Annotated[
     Path | None,
     typer.Option(
-        "-f", "--file", metavar="FILE", parser=_parse_path, help="Use FILE instead of riseml.yml, in the same project."
+        "-f",
+        "--file",
+        "--config-file",
+        metavar="FILE",
+        parser=_parse_path,
+        help="Use FILE instead of riseml.yml, in the same project.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -213,7 +213,7 @@ def read_tensorflow(file: SourceFile, image: str | None, base: Resources) -> Ten
 def _read_tensorboard(file: SourceFile) -> TensorBoard | None:
     written = file.value_at(_TENSORBOARD)
     if not isinstance(written, dict):
-        return TensorBoard() if written else None
+        return TensorBoard() if written in (True, "true") else None
     section = read_section(file, _TENSORBOARD, TensorBoard)
     logdir = section.logdir
     if ".." in logdir.split("/"):

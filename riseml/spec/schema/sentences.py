@@ -77,6 +77,7 @@ _PATTERNS = {
     "store": ("{} is not the name of a store", "use lower-case letters, digits and -"),
     "storage": ("{} is not an absolute path", "begin it with /, or use a volume: `{volume: riseml-output}`"),
     "volume": ("{} is not a volume name", "use two or more letters, digits, _ . and -; begin with a letter or digit"),
+    "switch": ("{} is neither true, nor false, nor a map of keys and values", "write true"),
     "options": ("{} is not the name of a driver option", "use letters, digits, . _ and -"),
     "registry": (
         "{} is not a registry with a path",

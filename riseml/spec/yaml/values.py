@@ -18,6 +18,7 @@ from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, Severity, 
 Schema = Mapping[str, Any]
 T = TypeVar("T")
 _AMOUNTS = (int, float)
+_QUOTED_TEXTS = ("formula", "switch")  # formats of which only a quoted scalar is a text
 _SCALARS = (*_AMOUNTS, bool, str)
 
 
@@ -184,7 +185,7 @@ def _read_scalar(node: ScalarNode, schema: Schema, path: KeyPath, file: SourceFi
     if not is_valid_text(node.text):
         file.refuse(path, "the text contains an invalid character (NUL or half a surrogate pair)")
         return node.text
-    if schema.get("format") == "formula" and node.plain:
+    if schema.get("format") in _QUOTED_TEXTS and node.plain:
         expected.discard("string")
     if "string" in expected or not node.plain:
         return node.text

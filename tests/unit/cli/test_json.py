@@ -107,8 +107,8 @@ def test_commands_that_change_something_print_what_they_changed(
     killed = riseml("kill", "4", "9", "5", "--json")
     assert json.loads(killed.out) == {
         "kills": [
-            {"id": "4", "killed": True, "gave_up": False, "state": "RUNNING"},
-            {"id": "5", "killed": False, "gave_up": False, "state": "FINISHED"},
+            {"id": "4", "type": "experiment", "killed": True, "gave_up": False, "state": "RUNNING"},
+            {"id": "5", "type": "experiment", "killed": False, "gave_up": False, "state": "FINISHED"},
         ]
     }
     assert killed.code == 3

@@ -35,7 +35,8 @@ def test_status_lists_the_newest_and_says_that_there_are_more(riseml: Riseml, fa
     *rows, note = riseml("status", live=True).out.splitlines()
     assert (len(rows), note) == (101, "These are the newest 100; `--last N` lists more of them.")
     assert len(riseml("status", "-n", "1202").out.splitlines()) == 1203
-    assert riseml("status", "-n", "0").code == 2
+    assert len(riseml("status", "-n", "0", live=True).out.splitlines()) == 1203, "0: all, also on a terminal"
+    assert riseml("status", "-n", "-1").code == 2
 
 
 def test_status_counts_no_experiment_that_it_does_not_list(riseml: Riseml, fake_server: FakeServer) -> None:
@@ -143,6 +144,12 @@ def test_monitor_without_an_id_shows_everything_that_runs(riseml: Riseml, fake_s
     assert riseml("monitor", "--once").out == "No job is running; `riseml status` shows what waits.\n"
 
 
+def test_monitor_shows_gpus_by_its_letter(riseml: Riseml, fake_server: FakeServer) -> None:
+    fake_server.answers["GET /gpus"] = (200, {"gpus": [], "troubles": []})
+    assert riseml("monitor", "-g", "--once").out == riseml("monitor", "--gpu", "--once").out
+    assert fake_server.asked[-1] == "GET /gpus"
+
+
 def test_kill(riseml: Riseml, fake_server: FakeServer) -> None:
     fake_server.experiments["4"] = make_experiment()
     assert riseml("kill").out == "killed experiment 4\n"
@@ -152,6 +159,9 @@ def test_kill(riseml: Riseml, fake_server: FakeServer) -> None:
     assert result.out == "experiment 5 has already ended: FINISHED\nkilled experiment 4\n"
     assert "there is no experiment 9" in result.err
     assert result.code == 3
+    fake_server.experiments["144"] = make_experiment("144", type="set", experiments=[make_experiment("144.1")])
+    assert riseml("kill", "144").out == "killed series 144\n"
+    assert json.loads(riseml("kill", "144", "--json").out)["kills"][0]["type"] == "set"
 
 
 @pytest.mark.parametrize("answer", [True, False])

@@ -25,6 +25,13 @@ def test_a_version_stays_as_written() -> None:
     assert load_tensorflow("{version: 2}").version == "2"
 
 
+@pytest.mark.parametrize(
+    ("written", "is_on"), [("'true'", True), ('"true"', True), ("true", True), ("'false'", False), ("false", False)]
+)
+def test_tensorboard_takes_the_text_that_riseml_1_wrote(written: str, *, is_on: bool) -> None:
+    assert (load_tensorflow(f"{{tensorboard: {written}}}").tensorboard is not None) is is_on
+
+
 def test_resources_of_roles_come_from_train_key_by_key() -> None:
     found = load_example("all roles").tensorflow
     assert found is not None
