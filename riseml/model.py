@@ -390,6 +390,7 @@ class Gpu:
     mem: int  # MiB; 0: not known
     driver: str = ""  # version of the driver
     bus: str = ""  # address on the PCI bus: `00000000:3B:00.0`
+    serial: str = ""  # serial number of the board; empty: its driver does not report it, as for most cards of desktops
 
 
 @dataclass(frozen=True, slots=True)

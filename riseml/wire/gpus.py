@@ -14,6 +14,7 @@ class GpuView(TypedDict):
     name: str  # name of the model
     driver: str  # version of the driver
     bus: str  # address on the PCI bus
+    serial: str  # serial number of the board; empty: the driver does not report it
     mem_total: int | None  # bytes
     mem_used: int | None  # bytes
     percent: float | None  # share of the time in which it worked

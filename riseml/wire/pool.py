@@ -24,6 +24,8 @@ class HostView(TypedDict):
     cpus: float  # cores of the host
     mem_mib: int  # memory of the host
     gpus: int  # GPUs of the host
+    gpu_mem_mib: int  # memory of these GPUs together; 0: none, or not known
+    gpu_driver: str  # version of their driver; empty: not known
     cpus_used: float  # cores that jobs hold
     mem_mib_used: int  # memory that jobs hold
     gpus_used: int  # GPUs that jobs hold

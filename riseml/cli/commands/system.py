@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from riseml import __version__
 from riseml.base.errors import EngineError, UsageError
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.commands.system_test import run_system_test
@@ -26,10 +27,12 @@ def show_system(
     context: typer.Context,
     *,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show the server and the engines too.")] = False,
-    gpus: Annotated[bool, typer.Option("-g", "--gpu", help="Show the GPUs of the hosts.")] = False,
+    gpus: Annotated[
+        bool, typer.Option("-g", "--gpu", "--gpus", help="Show the GPUs of the hosts, with serial numbers.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show the hosts with their cpus, memory and GPUs."""
+    """Show the hosts with their cpus, memory and GPUs, their total, and the versions of riseml and the engines."""
     from riseml.cli.output.gpu_view import list_gpu_models, list_gpu_warnings
     from riseml.cli.output.host_views import list_host_warnings, list_hosts
 
@@ -49,7 +52,7 @@ def show_system(
     if json:
         command.printer.print_json(system)
         return
-    command.printer.print_lines(list_hosts(system, command.printer.style, long=long))
+    command.printer.print_lines(list_hosts(system, __version__, command.printer.style, long=long))
     for warning in list_host_warnings(system["hosts"]):
         command.printer.warn(warning)
 

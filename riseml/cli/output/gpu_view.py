@@ -29,6 +29,7 @@ _MODELS = (
     Column("NAME", shrinks=True),
     Column("MEM", right=True),
     Column("DRIVER"),
+    Column("SERIAL"),
     Column("UUID", shrinks=True),
 )
 _NONE = "No GPU is known on any host; `riseml pool check` says why, where there should be one."
@@ -58,7 +59,15 @@ def list_gpu_use(gpus: wire.GpuList, style: Style, *, identity: str | None = Non
 def list_gpu_models(gpus: wire.GpuList, style: Style) -> list[str]:
     """Return what GPUs the hosts have as a table."""
     rows = [
-        [gpu["host"], gpu["id"], gpu["name"], _format_total(gpu), gpu["driver"] or _UNKNOWN, gpu["uuid"]]
+        [
+            gpu["host"],
+            gpu["id"],
+            gpu["name"],
+            _format_total(gpu),
+            gpu["driver"] or _UNKNOWN,
+            gpu.get("serial") or _UNKNOWN,  # an older server does not say
+            gpu["uuid"],
+        ]
         for gpu in gpus["gpus"]
     ]
     return build_table(_MODELS, rows, style) if rows else [_NONE]

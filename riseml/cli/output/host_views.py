@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import clean_text, count_noun, format_fields, format_seconds
-from riseml.files.project.messages import format_size
+from riseml.files.project.messages import format_size, join_first
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -19,8 +19,10 @@ _HOSTS = (
     Column("CPUS Used/Total", right=True),
     Column("MEM Used/Total", right=True),
     Column("GPUS Used/Total", right=True),
+    Column("GPU MEM", right=True),
 )
-_HOSTS_LONG = (*_HOSTS, Column("ENGINE"))
+_HOSTS_LONG = (*_HOSTS, Column("DRIVER"), Column("ENGINE"))
+_UNKNOWN = "-"
 _POOL_HOSTS = (
     Column("HOST", shrinks=True),
     Column("STATE"),
@@ -54,14 +56,49 @@ def list_server(server: wire.ServerView) -> list[str]:
     )
 
 
-def list_hosts(system: wire.SystemView, style: Style, *, long: bool = False) -> list[str]:
-    """Return a table of hosts; `long` adds the server and the engines."""
-    heads = [*list_server(system["server"]), ""] if long else []
+def list_hosts(system: wire.SystemView, version: str, style: Style, *, long: bool = False) -> list[str]:
+    """Return the versions, and a table of hosts with their total; `long` adds the server, the drivers and the engines
+    of the hosts. `version` is that of the command.
+    """
+    heads = [*_list_versions(system, version), *(list_server(system["server"]) if long else []), ""]
     rows = []
     for host in system["hosts"]:
-        row = [host["name"], _format_state(host), *_format_uses(host)]
-        rows.append([*row, host["engine"] or "-"] if long else row)
+        row = [host["name"], _format_state(host), *_format_uses(host), _format_gpu_mem([host])]
+        more = [host.get("gpu_driver") or _UNKNOWN, host["engine"] or _UNKNOWN]  # an older server names no driver
+        rows.append([*row, *more] if long else row)
+    rows.append([*_make_total(system["hosts"]), *(["", ""] if long else [])])
     return [*heads, *build_table(_HOSTS_LONG if long else _HOSTS, rows, style)]
+
+
+def _list_versions(system: wire.SystemView, version: str) -> list[str]:
+    """Return the versions of the command, the server and the engines, as RiseML 1.x printed those of its cluster."""
+    engines: dict[str, list[str]] = {}
+    for host in system["hosts"]:
+        if host["engine"]:
+            engines.setdefault(host["engine"], []).append(host["name"])
+    named = (f"{engine} ({join_first(names)})" for engine, names in engines.items())
+    return format_fields(
+        [
+            ("Client/Server Version", f"{version}/{system['server']['version']}"),
+            ("Server ID", system["server"]["id"]),
+            ("Engines", ", ".join(named)),
+        ]
+    )
+
+
+def _make_total(hosts: Sequence[wire.HostView]) -> list[str]:
+    """Return the row with the sums of all hosts; those that have never answered add nothing."""
+    total = {
+        name: sum(host[name] for host in hosts)
+        for name in ("cpus_used", "cpus", "mem_mib_used", "mem_mib", "gpus_used", "gpus")
+    }
+    return ["Total", "", *_format_amounts(total), _format_gpu_mem(hosts)]
+
+
+def _format_gpu_mem(hosts: Sequence[wire.HostView]) -> str:
+    """Return the memory of all GPUs of some hosts; `-` where there is none, or none is known."""
+    mib = sum(host.get("gpu_mem_mib", 0) for host in hosts)  # an older server does not say
+    return f"{mib / 1024:.1f} GiB" if mib else _UNKNOWN
 
 
 def list_pool(pool: wire.PoolView, style: Style) -> list[str]:
@@ -108,9 +145,18 @@ def _format_state(host: wire.HostView) -> str:
 def _format_uses(host: wire.HostView) -> list[str]:
     """Return CPUs, memory and GPUs of a host as used/total; `-` for a host that has never answered."""
     if not host["mem_mib"]:
-        return ["-", "-", "-"]
-    memory = f"{host['mem_mib_used'] / 1024:.1f}/{host['mem_mib'] / 1024:.1f} GiB"
-    return [f"{host['cpus_used']:g}/{host['cpus']:g}", memory, f"{host['gpus_used']}/{host['gpus']}"]
+        return [_UNKNOWN, _UNKNOWN, _UNKNOWN]
+    return _format_amounts(host)
+
+
+def _format_amounts(amounts: Mapping[str, Any]) -> list[str]:
+    """Return CPUs, memory and GPUs of one or more hosts as used/total."""
+    memory = f"{amounts['mem_mib_used'] / 1024:.1f}/{amounts['mem_mib'] / 1024:.1f} GiB"
+    return [
+        f"{amounts['cpus_used']:g}/{amounts['cpus']:g}",
+        memory,
+        f"{amounts['gpus_used']}/{amounts['gpus']}",
+    ]
 
 
 def list_leftovers(leftovers: wire.LeftoversView, style: Style) -> list[str]:

@@ -27,6 +27,7 @@ _FIELDS = (
     "temperature.gpu",
     "power.draw",
     "power.limit",
+    "serial",
 )
 _MIG = "mig.mode.current"  # unknown to drivers before 450
 LIST_COMMAND = ("nvidia-smi", "-L")
@@ -38,6 +39,7 @@ _HOPELESS = re.compile(
 _UNKNOWN_FIELD = re.compile(r'Field "(?P<field>[^"]+)" is not a valid field to query', re.IGNORECASE)
 _NONE = re.compile(r"No devices were found", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_SERIAL = re.compile("[0-9A-Z]{4,40}", re.ASCII)
 _LISTED = re.compile(r"GPU (?P<index>\d+): (?P<name>.+) \(UUID: (?P<uuid>GPU-[^)]+)\)\s*")
 _SLICE = re.compile(r"\s+MIG (?P<profile>\S+)\s+Device\s+\d+: \(UUID: (?P<uuid>MIG-[^)]+)\)\s*")
 _PROFILE_MEMORY = re.compile(r"\.(?P<gib>\d+)gb")
@@ -120,6 +122,7 @@ def _read_row(row: Mapping[str, str]) -> GpuReading:
         mem=int(total or 0),
         driver=_clean_line(row["driver_version"]),
         bus=_clean_line(row["pci.bus_id"]),
+        serial=read_serial(row.get("serial", "")),
     )
     return GpuReading(
         gpu,
@@ -129,6 +132,17 @@ def _read_row(row: Mapping[str, str]) -> GpuReading:
         power=_read_number(row["power.draw"]),
         power_limit=_read_number(row["power.limit"]),
     )
+
+
+def read_serial(text: str) -> str:
+    """Return the serial number of a board; empty for `[N/A]`, 0 and the like, which a card without a number reports.
+
+    Example:
+        >>> read_serial("1322520012345"), read_serial("[N/A]")
+        ('1322520012345', '')
+    """
+    serial = text.strip()
+    return serial if _SERIAL.fullmatch(serial) and serial.strip("0") else ""
 
 
 def _read_number(text: str) -> float | None:

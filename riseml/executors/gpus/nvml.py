@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar, cast
 
 from riseml.base.records import dataclass
 from riseml.executors.capabilities import GpuReading
+from riseml.executors.gpus.nvidia_smi import read_serial
 from riseml.model import Gpu, Sample
 
 Found = TypeVar("Found")
@@ -60,6 +61,9 @@ class Nvml(Protocol):
 
     def nvmlDeviceGetPciInfo(self, handle: object) -> _PciInfo:
         """Return where a GPU is on the PCI bus."""
+
+    def nvmlDeviceGetSerial(self, handle: object) -> str | bytes:
+        """Return the serial number of the board of a GPU."""
 
     def nvmlDeviceGetTemperature(self, handle: object, sensor: int) -> int:
         """Return the degrees Celsius of a GPU."""
@@ -183,6 +187,7 @@ def _read_gpu(nvml: Nvml, name: str, handle: object) -> Iterator[GpuReading]:
         mem=memory.total // _MIB,
         driver=_decode(nvml.nvmlSystemGetDriverVersion()),
         bus=_decode(nvml.nvmlDeviceGetPciInfo(handle).busId),
+        serial=read_serial(_decode(_ask_nvml(nvml, lambda: nvml.nvmlDeviceGetSerial(handle)) or "")),
     )
     parts = list(_find_parts(nvml, handle))
     for part in parts:

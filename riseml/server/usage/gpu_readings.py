@@ -121,6 +121,7 @@ def _show_gpu(host: HostName, reading: GpuReading, jobs: list[str]) -> wire.GpuV
         "name": reading.gpu.name,
         "driver": reading.gpu.driver,
         "bus": reading.gpu.bus,
+        "serial": reading.gpu.serial,
         "mem_total": reading.gpu.mem * _MIB or None,
         "mem_used": reading.mem_used,
         "percent": reading.percent,

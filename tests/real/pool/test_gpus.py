@@ -64,6 +64,8 @@ def test_a_host_knows_its_gpus(gpu_host: EngineHost, engines: tuple[EngineHost, 
         shown = ask(rig, "system", "info", "-g")
         assert shown.count("NVIDIA A100-SXM4-40GB") == 2
         assert "535.129.03" in shown
+        assert "1322520054321" in shown
+        assert "80.0 GiB" in ask(rig, "system", "info")
         used = ask(rig, "monitor", "--gpu", "--once")
         assert "97 %" in used
         assert "391/400 W" in used

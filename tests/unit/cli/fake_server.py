@@ -316,6 +316,8 @@ HOSTS: list[wire.HostView] = [
         "cpus": 2.0,
         "mem_mib": 16384,
         "gpus": 0,
+        "gpu_mem_mib": 0,
+        "gpu_driver": "",
         "cpus_used": 0.5,
         "mem_mib_used": 1024,
         "gpus_used": 0,

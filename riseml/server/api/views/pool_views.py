@@ -101,6 +101,8 @@ def show_hosts(services: Services) -> list[wire.HostView]:
                 "cpus": amounts.cpus,
                 "mem_mib": amounts.mem,
                 "gpus": amounts.gpus,
+                "gpu_mem_mib": amounts.gpu_mem,
+                "gpu_driver": _name_driver(host),
                 "cpus_used": amounts.cpus_used,
                 "mem_mib_used": amounts.mem_used,
                 "gpus_used": amounts.gpus_used,
@@ -111,21 +113,23 @@ def show_hosts(services: Services) -> list[wire.HostView]:
 
 @dataclass(frozen=True, slots=True)
 class _Amounts:
-    """What a host has, and what jobs have of it: cores, MiB and GPUs; all 0 for a host that never answered."""
+    """What a host has, and what jobs have of it: cores, MiB, GPUs and their MiB; all 0 for one that never answered."""
 
     cpus: float = 0.0
     mem: int = 0
     gpus: int = 0
+    gpu_mem: int = 0
     cpus_used: float = 0.0
     mem_used: int = 0
     gpus_used: int = 0
 
 
 def _show_amounts(host: HostObservation | None, free: FreeResources | None) -> _Amounts:
-    capacity = None if host is None else host.capacity
-    if capacity is None:
+    if host is None:
         return _Amounts()
-    whole = _Amounts(capacity.cpus, capacity.mem, len(capacity.gpus))
+    capacity = host.capacity
+    gpu_mem = sum(host.devices[identity].mem for identity in capacity.gpus if identity in host.devices)
+    whole = _Amounts(capacity.cpus, capacity.mem, len(capacity.gpus), gpu_mem)
     if free is None:
         return whole
     return replace(
@@ -134,6 +138,11 @@ def _show_amounts(host: HostObservation | None, free: FreeResources | None) -> _
         mem_used=capacity.mem - free.mem,
         gpus_used=len(capacity.gpus) - len(free.gpus),
     )
+
+
+def _name_driver(host: HostObservation | None) -> str:
+    """Return the version of the driver of a host's GPUs; empty without a known one."""
+    return next((gpu.driver for gpu in host.devices.values()), "") if host is not None else ""
 
 
 def list_jobs_on(experiments: tuple[Experiment, ...], host: HostName) -> list[str]:

@@ -10,7 +10,7 @@ from tests.unit.cli.fake_server import FakeServer
 
 def test_the_system_is_shown(riseml: Riseml) -> None:
     short, long = riseml("system", "info").out, riseml("system", "info", "-l").out
-    assert short.splitlines()[1].split() == ["local", "up", "0.5/2", "1.0/16.0", "GiB", "0/0"]
+    assert short.splitlines()[5].split()[:6] == ["local", "up", "0.5/2", "1.0/16.0", "GiB", "0/0"]
     assert "Docker 20.10.24" in long
     assert json.loads(riseml("system", "info", "--json").out)["hosts"][0]["name"] == "local"
 

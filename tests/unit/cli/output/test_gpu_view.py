@@ -15,6 +15,7 @@ GPU = {
     "name": "NVIDIA A100-SXM4-40GB",
     "driver": "535.129.03",
     "bus": "00000000:07:00.0",
+    "serial": "1322520012345",
     "mem_total": 40 * 2**30,
     "mem_used": 38 * 2**30,
     "percent": 97.0,
@@ -23,7 +24,9 @@ GPU = {
     "power_limit": 400.0,
     "jobs": ["4.worker.1"],
 }
-UNKNOWN_GPU = GPU | dict.fromkeys(["mem_total", "mem_used", "percent", "temperature", "power", "power_limit"])
+UNKNOWN_GPU = (
+    GPU | {"serial": ""} | dict.fromkeys(["mem_total", "mem_used", "percent", "temperature", "power", "power_limit"])
+)
 
 
 def test_monitor_shows_what_each_gpu_does(riseml: Riseml, fake_server: FakeServer) -> None:
@@ -39,6 +42,7 @@ def test_monitor_shows_what_each_gpu_does(riseml: Riseml, fake_server: FakeServe
     models = riseml("system", "info", "-g").out
     assert "40.0 GiB" in models
     assert "535.129.03" in models
+    assert [re.split(" {2,}", row)[5] for row in models.splitlines()] == ["SERIAL", "1322520012345", "-"]
 
 
 def test_a_host_whose_gpus_cannot_be_read_is_named(riseml: Riseml, fake_server: FakeServer) -> None:

@@ -45,6 +45,11 @@ class Nvml:
     def nvmlDeviceGetPciInfo(self, handle: object) -> Any:
         return SimpleNamespace(busId="00000000:3B:00.0")
 
+    def nvmlDeviceGetSerial(self, handle: object) -> bytes:
+        if handle == "GPU-b":
+            raise NoDriver  # as a card without a number
+        return b"0323517084421"
+
     def nvmlDeviceGetTemperature(self, handle: object, sensor: int) -> int:
         return 40 + sensor
 

@@ -8,21 +8,23 @@ from hypothesis import strategies as st
 
 from riseml.base.errors import EngineError
 from riseml.executors.capabilities import GpuReading
-from riseml.executors.gpus.nvidia_smi import UnknownField, add_slices, has_slices, make_query, parse_table
+from riseml.executors.gpus.nvidia_smi import UnknownField, add_slices, has_slices, make_query, parse_table, read_serial
 from riseml.model import Gpu
 
 HEAD = (
     "index, uuid, name, driver_version, pci.bus_id, memory.total [MiB], memory.used [MiB], utilization.gpu [%], "
-    "temperature.gpu, power.draw [W], power.limit [W], mig.mode.current\n"
+    "temperature.gpu, power.draw [W], power.limit [W], serial, mig.mode.current\n"
 )
 A100 = (
     HEAD
     + """\
-0, GPU-838f60d9-651f-9166-ea42-f9da674a6947, NVIDIA A100-SXM4-40GB, 535.129.03, 00000000:07:00.0, 40960 MiB, 4 MiB, 0 %, 31, 55.35 W, 400.00 W, Disabled
-1, GPU-2927d07e-3fe9-7904-9e08-b08b82d9a37d, NVIDIA A100-SXM4-40GB, 535.129.03, 00000000:0F:00.0, 40960 MiB, 38211 MiB, 97 %, 68, 391.20 W, 400.00 W, Disabled
+0, GPU-838f60d9-651f-9166-ea42-f9da674a6947, NVIDIA A100-SXM4-40GB, 535.129.03, 00000000:07:00.0, 40960 MiB, 4 MiB, 0 %, 31, 55.35 W, 400.00 W, 1322520012345, Disabled
+1, GPU-2927d07e-3fe9-7904-9e08-b08b82d9a37d, NVIDIA A100-SXM4-40GB, 535.129.03, 00000000:0F:00.0, 40960 MiB, 38211 MiB, 97 %, 68, 391.20 W, 400.00 W, 1322520054321, Disabled
 """  # noqa: E501  # as it is printed
 )
-SLICED = A100.replace("0 %, 31, 55.35 W, 400.00 W, Disabled", "[N/A], 31, 55.35 W, 400.00 W, Enabled")
+SLICED = A100.replace(
+    "0 %, 31, 55.35 W, 400.00 W, 1322520012345, Disabled", "[N/A], 31, 55.35 W, 400.00 W, 1322520012345, Enabled"
+)
 LISTED = """\
 GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-838f60d9-651f-9166-ea42-f9da674a6947)
   MIG 3g.20gb     Device  0: (UUID: MIG-ffda444c-c706-57c6-98c9-67c441a0b109)
@@ -34,7 +36,7 @@ GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-2927d07e-3fe9-7904-9e08-b08b82d9a37d)
 def test_a_table_is_read() -> None:
     first, second = parse_table(A100)
     uuid = "GPU-838f60d9-651f-9166-ea42-f9da674a6947"
-    gpu = Gpu("0", uuid, "NVIDIA A100-SXM4-40GB", 40960, "535.129.03", "00000000:07:00.0")
+    gpu = Gpu("0", uuid, "NVIDIA A100-SXM4-40GB", 40960, "535.129.03", "00000000:07:00.0", "1322520012345")
     assert first == GpuReading(gpu, 0.0, 4 * 2**20, 31.0, 55.35, 400.0)
     assert (second.gpu.id, second.percent, second.temperature) == ("1", 97.0, 68.0)
 
@@ -45,9 +47,22 @@ def test_a_table_is_read() -> None:
 )
 def test_what_a_driver_does_not_tell_is_unknown(missing: str) -> None:
     row = f"0, GPU-1, GeForce GTX 770, 390.157, 00000000:01:00.0, {missing}, {missing}, {missing}, {missing}, "
-    (found,) = parse_table(HEAD + row + f"{missing}, {missing}, {missing}\n")
+    (found,) = parse_table(HEAD + row + f"{missing}, {missing}, {missing}, {missing}\n")
     assert found == GpuReading(Gpu("0", "GPU-1", "GeForce GTX 770", 0, "390.157", "00000000:01:00.0"))
     assert not has_slices(HEAD + row)
+
+
+@pytest.mark.parametrize(
+    ("text", "serial"),
+    [("1322520012345", "1322520012345"), (" 0323517084421\n", "0323517084421"), ("0", ""), ("[N/A]", "")],
+)
+def test_a_serial_number_is_read_where_the_board_has_it(text: str, serial: str) -> None:
+    assert read_serial(text) == serial
+
+
+def test_a_table_without_serial_numbers_is_read() -> None:
+    (first, _) = parse_table(A100.replace(" serial,", "").replace(" 1322520012345,", "").replace(" 1322520054321,", ""))
+    assert (first.gpu.serial, first.gpu.mem) == ("", 40960)
 
 
 def test_values_without_units_and_a_warning_before_the_table_are_read() -> None:
@@ -73,6 +88,7 @@ def test_a_divided_gpu_is_its_parts() -> None:
         ("MIG-GPU-838f60d9-651f-9166-ea42-f9da674a6947/9/0", "NVIDIA A100-SXM4-40GB MIG 1g.5gb+me", 5120, None),
         ("1", "NVIDIA A100-SXM4-40GB", 40960, 97.0),
     ]
+    assert [one.gpu.serial for one in found] == ["1322520012345", "1322520012345", "1322520054321"]
 
 
 def test_a_machine_without_gpus_has_none() -> None:

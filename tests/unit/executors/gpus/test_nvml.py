@@ -28,9 +28,9 @@ def test_gpus_are_read_by_index_and_by_uuid() -> None:
 
 def test_gpus_are_named_and_measured() -> None:
     first, second = GpuReader(Nvml()).read_all()
-    gpu = Gpu("0", "GPU-a", "Tesla V100", 8192, "535.129.03", "00000000:3B:00.0")
+    gpu = Gpu("0", "GPU-a", "Tesla V100", 8192, "535.129.03", "00000000:3B:00.0", "0323517084421")
     assert first == GpuReading(gpu, 30.0, 1024 * MIB, 40.0, 61.5, None)
-    assert (second.gpu.id, second.percent) == ("1", 50.0)
+    assert (second.gpu.id, second.percent, second.gpu.serial) == ("1", 50.0, "")
     assert GpuReader(Nvml(works=False)).read_all() == ()
 
 
