@@ -34,7 +34,11 @@ def init_project(
     *,
     framework: Annotated[
         str | None,
-        typer.Option("--framework", metavar="NAME", help="Start from this framework: tensorflow, pytorch or jax."),
+        typer.Option(
+            "--framework",
+            metavar="NAME",
+            help="Start from this framework: tensorflow, pytorch, jax, horovod, roles, or plain for none.",
+        ),
     ] = None,
     name: Annotated[
         str | None,
