@@ -86,10 +86,11 @@ class ServerStop(TypedDict):
 
 
 class NewFile(TypedDict):
-    """The outcome of `init`."""
+    """The outcome of `init` and `import`."""
 
     file: str  # path of the new riseml.yml
     project: str  # the project in it
+    old: str | None  # path of the file that has the earlier text, after `init --convert`; None: nothing to keep
 
 
 class ServerLogLine(TypedDict):

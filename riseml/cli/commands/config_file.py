@@ -44,23 +44,36 @@ def init_project(
         str | None,
         typer.Option("-n", "--project-name", metavar="NAME", help="Of the project. Default: the name of the folder."),
     ] = None,
+    convert: Annotated[
+        bool, typer.Option("--convert", help="Rewrite a riseml.yml of RiseML 0.x or 1.x for this version.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     file: FileOption = None,
     json: JsonOption = False,
 ) -> None:
     """Write a commented riseml.yml that runs at once.
 
-    The command never overwrites a file.
+    The command never overwrites a file; --convert asks first, and keeps the earlier text in riseml.yml.old.
     """
+    command: CommandContext = context.obj
+    if convert:
+        if framework is not None or name is not None:
+            raise UsageError(
+                "--convert takes no --framework and no --project-name: the file says which", "leave them out"
+            )
+        from riseml.cli.commands.config_conversion import convert_config
+
+        convert_config(command, file, yes=yes, json=json)
+        return
     from riseml.spec.config.templates import make_starter_config
 
-    command: CommandContext = context.obj
     path = command.folder / (file or CONFIG)
     project = _make_project_name(path) if name is None else _check_project_name(name)
     path_text = str(file or CONFIG)
     text = make_starter_config(project, framework)
     write_new_config(command.folder, path_text, text)
     if json:
-        command.printer.print_json({"file": path_text, "project": project})
+        command.printer.print_json({"file": path_text, "project": project, "old": None})
     else:
         advice = "`riseml train` runs it as it is; then put your program into `run`."
         command.printer.print_lines([f"Wrote {path_text} for project {project}. {advice}"])

@@ -49,7 +49,7 @@ def import_config(
     if imported.to_fill:
         command.printer.print_notes([clean_text(f"to do: {imported.to_fill}")])
     if json:
-        command.printer.print_json({"file": path_text, "project": imported.project})
+        command.printer.print_json({"file": path_text, "project": imported.project, "old": None})
     else:
         then = "Then `riseml train` runs it." if imported.to_fill else "`riseml train` runs it."
         command.printer.print_lines([clean_text(f"Wrote {path_text} for project {imported.project}. {then}")])

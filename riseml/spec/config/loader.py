@@ -6,12 +6,15 @@ from riseml.base.records import dataclass
 from riseml.spec.config.overrides import Overrides, apply_overrides
 from riseml.spec.config.topology import check_topologies
 from riseml.spec.config.types import Spec
-from riseml.spec.yaml.document import MappingNode, Node, ScalarNode, SequenceNode, parse_document
+from riseml.spec.yaml.document import MappingNode, parse_document
 from riseml.spec.yaml.problems import Problem, Severity, SpecError, make_problem, sort_problems
 
 __all__ = ["CheckedSpec", "Overrides", "check_config", "load_config"]
 
 CONFIG_NAME = "riseml.yml"
+
+CONVERT_HINT = "`riseml init --convert` rewrites the file for this version"
+"""The hint for a file of an earlier RiseML."""
 
 _EARLIER_GENERATIONS = (
     (("service", "commands"), "a file of the first RiseML generation"),
@@ -72,35 +75,9 @@ def find_legacy_problem(root: MappingNode) -> Problem | None:
             if name not in keys:
                 continue
             if root.get("train") is not None:
-                return make_problem(entry.key.position, (name,), f"`{name}` belongs to {generation}", "remove it")
+                return make_problem(
+                    entry.key.position, (name,), f"`{name}` belongs to {generation}", f"remove it, or {CONVERT_HINT}"
+                )
             problem = f"`{name}` marks {generation}, which is no longer supported"
-            return make_problem(entry.key.position, (name,), problem, f"write it like this:\n{_convert_to_train(root)}")
+            return make_problem(entry.key.position, (name,), problem, CONVERT_HINT)
     return None
-
-
-def _convert_to_train(root: MappingNode) -> str:
-    """Return the content of the file in the `train:` form, as far as it can be converted."""
-    image = _find_texts(root, ("image", "framework"))
-    run = _find_texts(root, ("run", "commands", "command"))
-    lines = [f"project: {(_find_texts(root, ('project', 'name')) or ['my-project'])[0]}", "train:"]
-    lines.append(f"  image: {(image or ['python:3.11'])[0]}")
-    lines.append("  run:")
-    lines += [f"  - {line}" for line in run or ["python train.py"]]
-    return "\n".join(lines)
-
-
-def _find_texts(node: Node | None, names: tuple[str, ...]) -> list[str]:
-    """Return the texts of the first key with one of these names, at the top or in a section below it."""
-    if not isinstance(node, MappingNode):
-        return []
-    for name in names:
-        value = node.get(name)
-        if isinstance(value, ScalarNode) and not value.empty:
-            return [value.text]
-        if isinstance(value, SequenceNode):
-            return [item.text for item in value.items if isinstance(item, ScalarNode)]
-    for entry in node.entries:
-        texts = _find_texts(entry.value, names)
-        if texts:
-            return texts
-    return []

@@ -121,4 +121,5 @@ def test_commands_that_change_something_print_what_they_changed(
     home = {"RISEML_HOME": str(tmp_path / "none")}
     stopped = {"stopped": False, "pid": None, "active": 0, "searches": 0}
     assert json.loads(riseml("server", "stop", "--json", environ=home).out) == stopped
-    assert json.loads(riseml("init", "-f", "new.yml", "--json").out) == {"file": "new.yml", "project": "project"}
+    written = {"file": "new.yml", "project": "project", "old": None}
+    assert json.loads(riseml("init", "-f", "new.yml", "--json").out) == written
