@@ -29,7 +29,7 @@ def test_init_writes_a_file_that_is_valid(riseml: Riseml, tmp_path: Path) -> Non
 
 def test_init_takes_the_name_of_the_project_and_of_the_file(riseml: Riseml, tmp_path: Path) -> None:
     result = riseml("init", "-n", "lj_riseml", "--config-file", "other.yml", "--json", where=tmp_path)
-    assert json.loads(result.out) == {"file": "other.yml", "project": "lj_riseml"}
+    assert json.loads(result.out) == {"file": "other.yml", "old": None, "project": "lj_riseml"}
     assert "project: lj_riseml\n" in (tmp_path / "other.yml").read_text()
     assert riseml("validate", "--config-file", "other.yml", where=tmp_path).code == 0
 
