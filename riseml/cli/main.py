@@ -212,7 +212,7 @@ def _find_command_path(error: Exception, words: Sequence[str]) -> str:
 
 def _translate(words: list[str]) -> list[str]:
     """Return the command line for the parser: with `--help` where a user asks for help without it."""
-    if words and not words[0].startswith("--") and words[0] not in list_names():
+    if words and (words[0] in ("-v", "-V") or words[0][:1] != "-") and words[0] not in list_names():
         from riseml.cli.other_words import translate_words
 
         words = translate_words(words)
