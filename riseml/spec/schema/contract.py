@@ -10,15 +10,13 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from riseml.spec.schema.fast_check import is_surely_valid
+from riseml.spec.schema.key_hints import ANY_NAME as ANY_NAME  # re-exported: it belongs to the paths of `walk`
 from riseml.spec.schema.sentences import explain_schema_error
 from riseml.spec.yaml.document import Node
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile, read_values
 
 Schema = Mapping[str, Any]
-ANY_NAME = "NAME"
-"""Stands for a key that the user names, in the paths of `FileContract.walk`."""
-
 PARAMETER_MARK = "x-parameter"
 """The keyword of a schema whose value may be a parameter, `"{{name}}"`, in the file."""
 
@@ -89,12 +87,13 @@ class FileContract:
             yield from self.walk(whole["additionalProperties"], (*path, ANY_NAME))
 
     @functools.cached_property
-    def homes(self) -> Mapping[str, KeyPath]:
-        """Map each key of the schema to the path of the topmost section that has it."""
-        homes: dict[str, KeyPath] = {}
+    def places(self) -> Mapping[str, list[KeyPath]]:
+        """Map each key of the schema to the paths of the sections that have it, the topmost first."""
+        places: dict[str, list[KeyPath]] = {}
         for path, _ in sorted(self.walk(), key=lambda item: (ANY_NAME in item[0], len(item[0]))):
-            homes.setdefault(str(path[-1]), path[:-1])
-        return homes
+            if not isinstance(path[-1], int):
+                places.setdefault(path[-1], []).append(path[:-1])
+        return places
 
     def check_values(self, root: Node) -> SourceFile:
         """Return the values of a tree of nodes, with a problem for each violation of the schema."""
@@ -106,7 +105,7 @@ class FileContract:
             path: KeyPath = tuple(error.absolute_path)
             if any(path[:end] in unclear for end in range(len(path) + 1)):
                 continue
-            for problem in explain_schema_error(error, path, file, self.at, self.homes):
+            for problem in explain_schema_error(error, path, file, self.at, self.places):
                 file.add_problem(problem)
         return file
 

@@ -14,12 +14,15 @@ from typing import Any
 
 from riseml.spec.scalars.quantities import parse_duration, parse_memory, parse_number
 from riseml.spec.scalars.texts import NO_METRIC_NAME, BadText, quote_text
+from riseml.spec.schema.foreign_job_words import find_place
 from riseml.spec.schema.foreign_words import explain_key, explain_map, explain_value, translate_key
+from riseml.spec.schema.key_hints import UnknownKey, explain_unknown_key, suggest_key, suggest_word
 from riseml.spec.yaml.document import MappingNode, ScalarNode, SequenceNode
-from riseml.spec.yaml.problems import KeyPath, Problem, format_key_path, make_problem
+from riseml.spec.yaml.problems import KeyPath, Problem, make_problem
 from riseml.spec.yaml.values import SourceFile
 
 Schema = Mapping[str, Any]
+Places = Mapping[str, list[KeyPath]]
 _SPECIAL = re.compile(r"^[:&*!@]|[{},\[\]]|: ")  # a string with these needs quotes in YAML
 
 _TYPES = {
@@ -84,49 +87,10 @@ _PATTERNS = {
         "write it as host[:port]/path, without https:// and without a tag",
     ),
 }
-_SYNONYMS = {
-    "memory": "mem",
-    "ram": "mem",
-    "cpu_count": "cpus",
-    "command": "run",
-    "commands": "run",
-    "cmd": "run",
-    "script": "run",
-    "entrypoint": "run",
-    "environment": "env",
-    "hyperparameters": "parameters",
-    "params": "parameters",
-    "parameter_servers": "ps",
-    "docker": "image",
-    "timeout": "max_duration",
-    "retries": "retry",
-    "restart": "retry",
-    "parallelism": "concurrency",
-    "steps": "run",
-    "name": "project",
-    "cores": "cpus",
-    "nodes": "hosts",
-    "machines": "hosts",
-    "servers": "hosts",
-    "engine": "url",
-    "uri": "url",
-    "endpoint": "url",
-    "ip": "address",
-    "devices": "gpus",
-    "tags": "labels",
-    "ssh_key": "identity",
-    "identity_file": "identity",
-    "private_key": "key",
-    "cacert": "ca",
-    "certificate": "cert",
-    "driver_opts": "options",
-    "opts": "options",
-    "results": "output",
-}
 
 
 def explain_schema_error(
-    error: Any, path: KeyPath, file: SourceFile, schema_at: Callable[[KeyPath], Schema], homes: Mapping[str, KeyPath]
+    error: Any, path: KeyPath, file: SourceFile, schema_at: Callable[[KeyPath], Schema], places: Places
 ) -> Iterator[Problem]:
     """Yield the problems that one error of jsonschema stands for.
 
@@ -135,11 +99,11 @@ def explain_schema_error(
         path: where it is.
         file: the file; paths with a problem become `bad` there.
         schema_at: returns the schema of a path.
-        homes: the section of each known key.
+        places: the sections of each known key, the topmost first.
     """
     schema = schema_at(path)
     if error.validator == "additionalProperties":
-        yield from _explain_unknown_keys(path, file, schema, homes)
+        yield from _explain_unknown_keys(path, file, schema, places)
     elif error.validator == "required":
         yield from _explain_missing_keys(path, file, schema, schema_at)
     elif error.validator == "maxProperties" and _has_unknown_keys(path, file, schema):
@@ -166,23 +130,7 @@ def _has_unknown_keys(path: KeyPath, file: SourceFile, schema: Schema) -> bool:
     )
 
 
-def suggest_word(text: str, words: Mapping[str, Any] | list[str]) -> str | None:
-    """Return the known word that `text` probably means; None when no word is near.
-
-    Example: `suggest_word("memory", ["cpus", "mem"])` is "mem".
-    """
-    import difflib  # only a file with a mistake needs it
-
-    lower = text.lower()
-    if _SYNONYMS.get(lower) in words:
-        return _SYNONYMS[lower]
-    matches = difflib.get_close_matches(lower, list(words), 1, 0.65)
-    return matches[0] if matches else None
-
-
-def _explain_unknown_keys(
-    path: KeyPath, file: SourceFile, schema: Schema, homes: Mapping[str, KeyPath]
-) -> Iterator[Problem]:
+def _explain_unknown_keys(path: KeyPath, file: SourceFile, schema: Schema, places: Places) -> Iterator[Problem]:
     properties = schema.get("properties", {})
     node = file.nodes[path]
     assert isinstance(node, MappingNode)
@@ -194,41 +142,29 @@ def _explain_unknown_keys(
         file.bad.add((*path, key))
         hint = explain_key(key, path, list(properties))
         if hint is None:
-            hint = _suggest_key(key, path, properties, homes)
+            hint = _explain_usual_key(key, path, file, properties, places)
         elif hint in suggested:
             continue  # `{min: 0, max: 1}` is one problem: both need the same word before them
         suggested.add(hint)
         yield make_problem(entry.key.position, (*path, key), "unknown key", hint)
 
 
-def _suggest_key(key: str, path: KeyPath, properties: Mapping[str, Any], homes: Mapping[str, KeyPath]) -> str:
-    near = suggest_word(key, properties)
-    if near is not None and _SYNONYMS.get(key.lower()) == near:
-        return f'did you mean "{near}"?'
-    if near is not None and (key not in homes or _compare_words(key, near) > 0.85):
-        return f'did you mean "{near}"?'
-    if path[:2] == ("train", "parameters") and len(path) == 3:
+def _explain_usual_key(key: str, path: KeyPath, file: SourceFile, properties: Mapping[str, Any], places: Places) -> str:
+    """Return the hint for a key that is no word of a search or of a parameter in another tool."""
+    train = file.value.get("train") if isinstance(file.value, dict) else None
+    hint = explain_unknown_key(
+        UnknownKey(
+            key,
+            path,
+            tuple(properties),
+            places,
+            train if isinstance(train, dict) else {},
+            is_config="train" in places,
+        )
+    )
+    if path[:2] == ("train", "parameters") and len(path) == 3 and not hint.startswith("did you mean"):
         return f"known here: {', '.join(properties)}; a nested name is one key: `{path[-1]}.{key}`"
-    if key in homes:
-        return f"it belongs {_describe_section(homes[key])}"
-    far = suggest_word(key, homes)
-    if far is not None and homes[far] != path:
-        return f'did you mean "{far}" {_describe_section(homes[far])}?'
-    return f"known here: {', '.join(properties)}"
-
-
-def _compare_words(word: str, other: str) -> float:
-    """Return how alike two words are: 1.0 when they are equal."""
-    from difflib import SequenceMatcher
-
-    return SequenceMatcher(None, word, other).ratio()
-
-
-def _describe_section(path: KeyPath) -> str:
-    """Return the section of a key in words; an index stands for every item of its list."""
-    if not path:
-        return "at the top of the file"
-    return "in " + format_key_path(path).replace("[0]", "[]")
+    return hint
 
 
 def _explain_missing_keys(
@@ -239,13 +175,19 @@ def _explain_missing_keys(
     present = {entry.key.text for entry in node.entries}
     properties = schema["properties"]
     unknown = [key for key in present if key not in properties]
-    translations = {translate_key(key, path) or suggest_word(key, properties) for key in unknown}
+    translations = {translate_key(key, path) or _find_key(key, properties) for key in unknown}
     for name in schema["required"]:
         if name in present or name in translations:
             continue
         examples = schema_at((*path, name)).get("examples", [])
         hint = f"write `{name}: {format_flow(examples[0])}`" if examples else ""
         yield make_problem(file.find_key_position(path), (*path, name), "is missing", hint)
+
+
+def _find_key(key: str, properties: Mapping[str, Any]) -> str | None:
+    """Return the key of a section that an unknown one means."""
+    place = find_place(key)
+    return str(place[-1]) if place is not None and place[-1] in properties else suggest_key(key, properties)
 
 
 def _explain_wrong_name(error: Any, schema: Schema) -> tuple[str, str]:

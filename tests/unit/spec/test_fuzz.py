@@ -46,7 +46,7 @@ def test_any_text_is_a_spec_or_has_problems(content: str | bytes) -> None:
 
 
 @NO_CLOCK
-@given(st.lists(PIECES | st.sampled_from([*CONFIG_CONTRACT.homes, *"ab"]), max_size=30).map("".join))
+@given(st.lists(PIECES | st.sampled_from([*CONFIG_CONTRACT.places, *"ab"]), max_size=30).map("".join))
 def test_any_text_of_yaml_pieces_is_a_spec_or_has_problems(content: str) -> None:
     _assert_consistent(content, check_config(content))
 
@@ -125,7 +125,7 @@ PLACES = [(name, path) for name, text in EXAMPLES.items() for path in _closed(_j
 @pytest.mark.parametrize(("name", "path"), PLACES, ids=[f"{name}-{'.'.join(map(str, path))}" for name, path in PLACES])
 @given(
     key=st.text(min_size=1, max_size=12)
-    | st.sampled_from([*CONFIG_CONTRACT.homes, "gpu", "memory", "worker_count", "on ", "Run"])
+    | st.sampled_from([*CONFIG_CONTRACT.places, "gpu", "memory", "worker_count", "on ", "Run"])
 )
 @settings(deadline=None, max_examples=20)
 def test_an_unknown_key_is_always_an_error(name: str, path: KeyPath, key: str) -> None:

@@ -41,7 +41,7 @@ def test_names_of_the_user_have_one_place_in_the_walk() -> None:
     [("project", ()), ("mem", ("train", "resources")), ("ps", ("train", "tensorflow", "distributed"))],
 )
 def test_a_key_has_the_topmost_section_that_knows_it(key: str, home: KeyPath) -> None:
-    assert CONFIG_CONTRACT.homes[key] == home
+    assert CONFIG_CONTRACT.places[key][0] == home
 
 
 def test_a_number_that_may_be_a_parameter_is_marked_and_has_no_pattern() -> None:

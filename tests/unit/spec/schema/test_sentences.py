@@ -7,27 +7,12 @@ from typing import Any
 import pytest
 
 from riseml.spec.schema.contract import CONFIG_CONTRACT, POOL_CONTRACT, FileContract
-from riseml.spec.schema.sentences import format_flow, list_types, suggest_word
+from riseml.spec.schema.sentences import format_flow, list_types
 from riseml.spec.yaml.document import MappingNode, Node, parse_document
 from riseml.spec.yaml.problems import KeyPath
 
 KEYS = [(contract, path) for contract in (CONFIG_CONTRACT, POOL_CONTRACT) for path, _ in contract.walk()]
 IDS = [".".join(map(str, path)) for _, path in KEYS]
-
-
-@pytest.mark.parametrize(
-    ("text", "words", "word"),
-    [
-        ("memory", ["cpus", "mem"], "mem"),
-        ("Memory", ["cpus", "mem"], "mem"),
-        ("cpu", ["cpus", "mem"], "cpus"),
-        ("parametres", ["parameters", "env"], "parameters"),
-        ("memory", ["cpus", "gpus"], None),
-        ("xyz", ["cpus", "mem"], None),
-    ],
-)
-def test_a_word_that_is_near_is_suggested(text: str, words: list[str], word: str | None) -> None:
-    assert suggest_word(text, words) == word
 
 
 @pytest.mark.parametrize(
