@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from riseml.base.errors import ExperimentFailed, Interrupted, Unreachable
 from riseml.base.records import dataclass
 from riseml.cli.context import CommandContext, Exit
-from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width, is_job_id
-from riseml.cli.output.style import paint_state
+from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width, is_job_id, is_start_of_tensorboard
+from riseml.cli.output.style import ENDED_STATES, paint_state
+from riseml.cli.output.text import clean_text
 from riseml.client.server_client import LogQuery
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def follow_log(
                     end = entry
                 elif not display.json and entry["type"] != "ping" and entry["type"] != "report":
                     printer.print_clean_lines(formatter.format_entry(entry))
+                    if query.follow and is_start_of_tensorboard(entry):
+                        _print_tensorboard(context, client, experiment["id"], entry["id"])
         if end is not None and not display.json:
             _print_end(context, client, end, display)
     except KeyboardInterrupt:
@@ -72,6 +75,18 @@ def follow_log(
             f"the log of experiment {experiment['id']} stopped, the experiment did not: {error.message}", error.hint
         ) from error
     return end
+
+
+def _print_tensorboard(context: CommandContext, client: Client, identity: str, job: str) -> None:
+    """Print where the TensorBoard of an experiment is, once it runs. Of a set, the first one stands for all."""
+    from riseml.cli.output.experiment_views import describe_tensorboard
+
+    own = job.rpartition(".")[0]
+    if own == identity or job.startswith(f"{identity}.1."):
+        reconnect = make_reconnect(context, client)
+        experiment = client.ask_until_answered(lambda: client.get_experiment(identity), reconnect)
+        if experiment["state"] not in ENDED_STATES:  # the log of an ended one is told once more
+            context.printer.print_lines([clean_text(f"TensorBoard: {describe_tensorboard(experiment)}")])
 
 
 def _say_it_continues(printer: Printer, identity: str) -> None:

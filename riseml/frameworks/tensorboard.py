@@ -23,14 +23,16 @@ LOGDIR_OPTION = "logdir"
 STORE_PACKAGE = "boto3"
 """The package with which TensorBoard reads s3://."""
 
-_PORT = 6006
+TENSORBOARD_PORT = 6006
+"""Where it listens, unless riseml has chosen another port."""
+
 _IMPORT = "python3 -c 'import sys; sys.path = [one for one in sys.path if one]; import {0}' 2>/dev/null"
 _RESOURCES = Resources(cpus=0.1, mem=512, gpus=0)
 
 
 def make_tensorboard_role(board: TensorBoard) -> Role:
     """Return a job that shows the output folder of its experiment, or what `logdir` names."""
-    place = f'--host "${{RISEML_HOST:-0.0.0.0}}" --port "${{RISEML_PORT:-{_PORT}}}"'
+    place = f'--host "${{RISEML_HOST:-0.0.0.0}}" --port "${{RISEML_PORT:-{TENSORBOARD_PORT}}}"'
     logdir = f"--logdir {_quote_logdir(board.logdir)}"
     program = f"{start_on_store()} ''" if is_in_store(board.logdir) else "tensorboard"
     return Role(TENSORBOARD, JobDuty.WATCHES, _RESOURCES, run=(f"exec {program} {logdir} {place}",), shell=Shell.SH)

@@ -60,6 +60,7 @@ from riseml.wire.experiments import (
     JobEnvironments as JobEnvironments,
     JobView as JobView,
     NameList as NameList,
+    RunView as RunView,
     TfConfigs as TfConfigs,
     WrittenView as WrittenView,
 )

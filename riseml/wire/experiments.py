@@ -49,6 +49,13 @@ class WrittenView(TypedDict):
     sentences: list[str]  # all of this for people, with the line of riseml.yml that keeps the lost files
 
 
+class RunView(TypedDict):
+    """The lines that some jobs of an experiment run."""
+
+    jobs: list[str]  # names of the jobs: `worker.1`
+    lines: list[str]  # of `run`, with the values of its parameters
+
+
 class ExperimentView(TypedDict):
     """One experiment or a whole set. A set has members in `experiments` and no jobs of its own."""
 
@@ -75,6 +82,9 @@ class ExperimentView(TypedDict):
     # resolved yet, or the jobs run as processes. Every host and every attempt runs it.
     image_digest: str | None
     framework: str  # `tensorflow`; empty without a framework
+    run: list[RunView]  # what its jobs run; empty in lists of experiments, for a set, and for what serves a user
+    concurrency: int  # how many experiments of its set run at the same time; 1 without a set
+    tensorboard: str | None  # URL of its TensorBoard on the server's machine; None: none runs there, and in lists
     parameters: dict[str, str]  # the values of this experiment; empty for a set
     output: str  # the folder that its jobs see as OUTPUT_DIR
     exit_code: int | None  # exit code of the job that decided the end

@@ -24,6 +24,7 @@ from riseml.files.project.messages import join_first
 if TYPE_CHECKING:
     from riseml import wire
 
+_MOST_RUN_LINES = 10  # the most lines of `run` in the status of one experiment, unless it is a long one
 _MOST_METRICS = 20  # the most metrics in the status of one experiment
 _LIST = (
     Column("ID"),
@@ -40,7 +41,8 @@ _JOBS = (
     Column("ATTEMPT", right=True),
     Column("EXIT", right=True),
     Column("REASON"),
-    Column("AGE"),
+    Column("STARTED"),
+    Column("FINISHED"),
 )
 _RESOURCES = (
     Column("ID"),
@@ -106,7 +108,7 @@ def _drop_parameters(member: wire.ExperimentView, common: Mapping[str, str]) -> 
 def list_experiment(experiment: wire.ExperimentView, now: datetime, style: Style, *, long: bool = False) -> list[str]:
     """Return the fields of one experiment or set, and a table of its jobs or members."""
     common = _find_common_parameters(experiment["experiments"])
-    heads = _list_heads({**experiment, "parameters": common} if common else experiment, now, style)
+    heads = _list_heads({**experiment, "parameters": common} if common else experiment, now, style, long=long)
     if experiment["type"] == "set":
         metric = _choose_metric(experiment)
         rows = [
@@ -127,9 +129,9 @@ def list_experiment(experiment: wire.ExperimentView, now: datetime, style: Style
     return [*lines, "", *printed] if printed else lines
 
 
-def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style) -> list[str]:
-    ended = experiment["state"] in ENDED_STATES  # a server of an earlier version has no searches
-    search = experiment.get("search")
+def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style, *, long: bool) -> list[str]:
+    ended = experiment["state"] in ENDED_STATES
+    search = experiment.get("search")  # a server of an earlier version has no searches, concurrency and lines
     heads = format_fields(
         [
             ("ID", experiment["id"]),
@@ -149,21 +151,41 @@ def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style) ->
             ("Shell", _name_shells(experiment)),
             ("Framework", experiment["framework"]),
             ("Framework Config", _count_roles(experiment)),
+            ("Concurrency", experiment.get("concurrency")),
             ("Output", experiment["output"] or None),
             *_list_saved(experiment, now),
             *_list_written(experiment),
             ("Parameters", format_parameters(experiment["parameters"])),
             ("Metrics", _list_metrics(experiment)),
-            (
-                "TensorBoard",
-                f"`riseml tensorboard {experiment['id']}` opens it" if _has_tensorboard(experiment) else None,
-            ),
+            ("TensorBoard", describe_tensorboard(experiment) if _has_tensorboard(experiment) else None),
             ("JupyterLab", f"`riseml notebook {experiment['id']}` opens it" if _has_notebook(experiment) else None),
             ("Cleaning up", "jobs are still being stopped" if ended and not experiment["closed"] else None),
         ]
     )
     heads[2] = f"State: {paint_state(experiment['state'], experiment['state'], colour=style.colour)}"
-    return heads
+    return [*heads, *_list_run_commands(experiment, long=long)]
+
+
+def _list_run_commands(experiment: wire.ExperimentView, *, long: bool) -> list[str]:
+    """Return the lines of `run` of each job below a title, as RiseML 1.x listed them; the first ones unless `long`."""
+    runs = experiment.get("run", [])
+    lines: list[str] = []
+    for run in runs:
+        whose = f" of {join_first(run['jobs'])}" if len(runs) > 1 else ""
+        lines.append(f"Run Commands{whose}:")
+        rows = [row for line in run["lines"] for row in line.rstrip("\n").split("\n")]
+        first_rows = rows if long else rows[:_MOST_RUN_LINES]
+        lines += [f"  {row}" for row in first_rows]
+        if len(rows) > len(first_rows):
+            lines.append(f"  ... {len(rows) - len(first_rows)} more; `riseml status -l {experiment['id']}` shows all")
+    return list(map(clean_text, lines))
+
+
+def describe_tensorboard(experiment: wire.ExperimentView) -> str:
+    """Return where the TensorBoard of an experiment is: its address on the server's machine, and what opens it."""
+    address = experiment.get("tensorboard")  # a server of an earlier version does not say
+    opens = f"`riseml tensorboard {experiment['id']}` opens it"
+    return f"{address} ({opens})" if address else opens
 
 
 def _list_saved(experiment: wire.ExperimentView, now: datetime) -> list[tuple[str, str]]:
@@ -295,8 +317,8 @@ def _list_metrics(experiment: wire.ExperimentView) -> str:
 
 def _make_job_row(job: wire.JobView, now: datetime) -> list[str]:
     ended = job["signal"] or ("-" if job["exit_code"] is None else str(job["exit_code"]))
-    age = format_age(job["started_at"], now)
-    return [job["id"], job["state"], job["host"] or "-", str(job["attempt"]), ended, job["reason"], age]
+    times = (format_age(job["started_at"], now), format_age(job["ended_at"], now))
+    return [job["id"], job["state"], job["host"] or "-", str(job["attempt"]), ended, job["reason"], *times]
 
 
 def _make_resource_row(job: wire.JobView) -> list[str]:

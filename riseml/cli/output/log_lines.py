@@ -74,6 +74,11 @@ def is_job_id(identity: str) -> bool:
     return any(part[:1].isalpha() for part in identity.split(".")[1:])
 
 
+def is_start_of_tensorboard(entry: wire.StateEntry | wire.LineEntry | wire.LinesEntry) -> bool:
+    """Return whether an entry says that the TensorBoard of a training runs."""
+    return entry["type"] == "state" and entry["state"] == "RUNNING" and entry["id"].endswith(".tensorboard")
+
+
 def _describe_reason(entry: wire.StateEntry) -> Iterator[str]:
     """Yield the reason, the message and the exit code, unless the state already implies them."""
     reason = entry["reason"]

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from riseml.base.errors import Refused, RisemlError, StoreError, Unreachable
 from riseml.base.names import parse_id
+from riseml.frameworks.tensorboard import TENSORBOARD, TENSORBOARD_PORT
 from riseml.server.access.job_access import JobConnector
 from riseml.server.access.job_http import BadAnswer, JobExchange
 from riseml.server.api.job_connectors import find_connector, find_running
@@ -25,10 +26,6 @@ from riseml.server.services import Services
 from riseml.server.web.proxied_app_auth import PRESENCE, PROXIED_APP_MOUNT
 from riseml.server.web.proxied_app_headers import RawHeaders, choose_answered, choose_asked, find_own_place
 
-TENSORBOARD_JOB = "tensorboard"
-"""The only job that the host of a proxied app shows, so that no page reaches another port of a job."""
-
-_PORT = 6006  # unless riseml has chosen another one
 _SIGN = 15.0  # seconds between two signs of life of a presence
 _MOST_AT_ONCE = 32  # requests under way; a browser makes six
 _READS = ("GET", "HEAD")
@@ -38,15 +35,15 @@ log = logging.getLogger(__name__)
 
 
 def find_program(name: str, services: Services) -> tuple[JobConnector, int]:
-    """Return the way to the TensorBoard of an experiment, and its port.
+    """Return the way to the TensorBoard of an experiment, and its port: no page reaches another job or port.
 
     Raises:
         RisemlError: the experiment has none, or it does not run.
     """
     experiment = find_single_experiment(parse_id(name), services.stores)
-    connector = find_connector(f"{name}.{TENSORBOARD_JOB}", services)
-    (job,) = (job for job in experiment.gang if job.name == TENSORBOARD_JOB)
-    return connector, job.port or _PORT
+    connector = find_connector(f"{name}.{TENSORBOARD}", services)
+    (job,) = (job for job in experiment.gang if job.name == TENSORBOARD)
+    return connector, job.port or TENSORBOARD_PORT
 
 
 class ProxiedApp:

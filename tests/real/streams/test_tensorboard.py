@@ -79,7 +79,9 @@ def test_scalars_come_through_the_forward(docker_rig: Rig) -> None:
     docker_rig.wait_state("1", "RUNNING")
     docker_rig.wait("the scalars are written", lambda: "1.train written" in docker_rig.lines("1", follow=False))
     docker_rig.wait("TensorBoard listens", lambda: _listens(hands))
-    assert b"TensorBoard: `riseml tensorboard 1` opens it" in hands.call("status", "1")[1]
+    address = docker_rig.get("/v1/experiments/1")["tensorboard"]
+    assert f"TensorBoard: {address} (`riseml tensorboard 1` opens it)" in hands.call("status", "1")[1].decode()
+    docker_rig.wait("it has read them", lambda: "run" in read_json(address, "plugin/scalars/tags"))
     with open_forward(hands, "1") as (_, job, address):
         assert job == "1.tensorboard"
         docker_rig.wait("it has read them", lambda: "run" in read_json(address, "plugin/scalars/tags"))
@@ -89,7 +91,7 @@ def test_scalars_come_through_the_forward(docker_rig: Rig) -> None:
         docker_rig, "python3 write.py", tensorflow={"version": "2.21.0"}, parameters={"lr": [0.5, 0.25]}, concurrency=2
     )
     docker_rig.wait_closed("2")
-    docker_rig.wait_closed("1")
+    assert docker_rig.wait_closed("1")["tensorboard"] is None
     _check_several(docker_rig, hands)
     host = f"/v1/pool/hosts/{docker_rig.host.name}"
     docker_rig.post(f"{host}/drain")  # it begins when its log is followed, however late that is
@@ -112,7 +114,7 @@ def _check_several(rig: Rig, hands: Hands) -> None:
             assert read_points(address, run) == expect_points(rate)
         shown = hands.call("status", "3")[1].decode()
         assert "Type: TensorBoard of 2, 1, 2.1" in shown
-        assert "TensorBoard: `riseml tensorboard 3` opens it" in shown
+        assert "(`riseml tensorboard 3` opens it)" in shown
         look = "find /outputs -name riseml-configuration.yml | sort; touch /outputs/*/*/1/riseml*; ls /output /data"
         _, said, err = hands.call("exec", job, "--", "sh", "-c", look)
         assert [line.split("/")[3:] for line in said.decode().split()] == [

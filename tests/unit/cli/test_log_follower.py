@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from riseml.cli.log_follower import make_reconnect
 from riseml.cli.output.printer import Printer
 from riseml.client.server_client import Address, Client
 from tests.unit.cli.conftest import Riseml
-from tests.unit.cli.fake_server import FakeServer, finish
+from tests.unit.cli.fake_server import FakeServer, finish, make_experiment, state
 
 
 @pytest.mark.parametrize("words", ["train", "logs 4", "train -l"])
@@ -25,6 +26,27 @@ def test_the_end_of_a_failed_experiment_shows_its_last_lines(
     shown = riseml(*words.split()).out
     assert shown.count("\nLast lines of 4.worker.1:\n" + "".join(f"  {text}\n" for text in said[-10:])) == 1
     assert "Output: /output/paul/ai-toaster/4\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("identity", "changes", "said"),
+    [
+        ("4", {}, ["TensorBoard: http://127.0.0.1:40001 (`riseml tensorboard 4` opens it)"]),
+        ("4", {"tensorboard": None}, ["TensorBoard: `riseml tensorboard 4` opens it"]),
+        ("4", {"state": "FINISHED", "tensorboard": None}, []),
+        ("4.1", {"type": "set", "tensorboard": None}, ["TensorBoard: `riseml tensorboard 4` opens it"]),
+        ("4.2", {"type": "set", "tensorboard": None}, []),
+    ],
+)
+def test_a_log_says_where_tensorboard_is(
+    riseml: Riseml, fake_server: FakeServer, identity: str, changes: dict[str, Any], said: list[str]
+) -> None:
+    finish(fake_server)
+    fake_server.entries.insert(1, state("RUNNING", 5, job=f"{identity}.tensorboard"))
+    fake_server.experiments["4"] = make_experiment(**{"tensorboard": "http://127.0.0.1:40001"} | changes)
+    shown = riseml("logs", "4").out.splitlines()
+    assert [text for text in shown if text.startswith("TensorBoard")] == said
+    assert not any(text.startswith("TensorBoard") for text in riseml("logs", "4", "--no-follow").out.splitlines())
 
 
 @pytest.mark.parametrize(("words", "told"), [("logs 4 --tail 5", True), ("logs 4", False)])

@@ -16,6 +16,7 @@ from riseml.control.rollup import find_failed_job, find_usual_failure
 from riseml.model import Experiment, Job, SearchRecord
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.record_views import NO_BAD_END, BadEnd, show_experiment, show_set
+from riseml.server.api.views.run_views import find_tensorboard, show_run
 from riseml.server.api.views.saved_views import show_saved_summary
 from riseml.server.services import Services, Stores
 from riseml.server.written_lines import describe_written, is_about_files
@@ -164,7 +165,13 @@ def _show_with_metrics(
     end = explain_bad_end(first, services.stores.logs)
     view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()))
     written = show_written(services.stores.written.load_last([first.id]).get(first.id, []))
-    return {**view, "saved": show_saved_summary(first, services.data.saver), "written": written}
+    return {
+        **view,
+        "run": show_run(first, canonical_id),
+        "tensorboard": find_tensorboard(first, services.hosts.is_this_machine),
+        "saved": show_saved_summary(first, services.data.saver),
+        "written": written,
+    }
 
 
 def _failed_by_itself(job: Job) -> bool:

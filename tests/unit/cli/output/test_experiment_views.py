@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from riseml.cli.output.experiment_views import list_experiment, list_experiments
@@ -20,6 +21,33 @@ def test_status_says_what_a_companion_is() -> None:
     shown = "\n".join(list_experiment(one, NOW, PLAIN))
     assert "Type: TensorBoard of 4, 144" in shown
     assert "Output" not in shown
+
+
+def test_status_has_the_fields_of_riseml_1() -> None:
+    times = {"started_at": "2026-08-31T07:00:00Z", "ended_at": "2026-08-31T07:50:00Z"}
+    jobs = [make_job("4.train", state="FINISHED", exit_code=0, **times)]
+    lines = ["pip list", "python train.py \\\n  --lr 0.1\n", *(f"echo {number}" for number in range(9))]
+    single = make_experiment(jobs=jobs, run=[{"jobs": ["train"], "lines": lines}], concurrency=3)
+    shown = list_experiment(single, NOW, PLAIN)
+    at = shown.index("Run Commands:")
+    assert shown[at + 1 : at + 5] == ["  pip list", "  python train.py \\", "    --lr 0.1", "  echo 0"]
+    assert shown[at + 11] == "  ... 2 more; `riseml status -l 4` shows all"
+    assert "Concurrency: 3" in shown
+    assert "  echo 8" in list_experiment(single, NOW, PLAIN, long=True)
+    head, row = (re.split(" {2,}", row)[-2:] for row in shown[-2:])
+    assert (head, [age[:4] for age in row]) == (["STARTED", "FINISHED"], ["60 m", "10 m"])
+    roles = [{"jobs": ["learner.1"], "lines": ["a"]}, {"jobs": ["actor.1", "actor.2"], "lines": ["b\x1b[2J"]}]
+    shown = list_experiment(make_experiment(run=roles), NOW, PLAIN)
+    at = shown.index("Run Commands of learner.1:")
+    assert shown[at + 1 : at + 4] == ["  a", "Run Commands of actor.1, actor.2:", "  b"], "escapes are gone"
+
+
+def test_status_shows_where_tensorboard_is() -> None:
+    jobs = [make_job("4.tensorboard")]
+    here = make_experiment(jobs=jobs, tensorboard="http://127.0.0.1:40001")
+    opens = "`riseml tensorboard 4` opens it"
+    assert f"TensorBoard: http://127.0.0.1:40001 ({opens})" in list_experiment(here, NOW, PLAIN)
+    assert f"TensorBoard: {opens}" in list_experiment(make_experiment(jobs=jobs), NOW, PLAIN)
 
 
 def test_status_of_a_set(riseml: Riseml, fake_server: FakeServer) -> None:
