@@ -96,6 +96,11 @@ def parse_id(text: str) -> CanonicalId:
     return CanonicalId(number or 0, sub, match["user"], match["type"], index)
 
 
+def looks_like_id(text: str) -> bool:
+    """Return True for a text that is a canonical ID, or could be taken for one: digits and dots alone."""
+    return re.fullmatch(rf"{_ID}|[0-9.]+", text) is not None
+
+
 def job_name(job_type: str, index: int | None = None) -> JobName:
     """Return the name of a job: `worker.1` for (`worker`, 1), `master` for (`master`, None)."""
     return JobName(job_type if index is None else f"{job_type}.{index}")

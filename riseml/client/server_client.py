@@ -41,6 +41,7 @@ Answer = TypeVar("Answer")
 __all__ = ["Address", "Client", "LogQuery", "RetryPolicy", "make_error", "read_address"]
 
 _SLOW_ANSWER = 120.0  # seconds; for a plan the server asks the hosts, and it stores and lists an upload
+_ALL_ANNOTATIONS: Mapping[str, object] = {"archived": "shown"}
 _REPEATS = 3  # tries of a request that the server recognises by its key
 
 
@@ -206,19 +207,29 @@ class Client:
         limit: int | None = None,
         before: int | None = None,
         companions: bool = True,
+        annotations: Mapping[str, object] = _ALL_ANNOTATIONS,
     ) -> list[wire.ExperimentView]:
         """Return running experiments, with `ended` all of them; the newest is the last.
 
-        With `limit` only so many, the newest; with `before`, only those with a smaller number.
+        With `limit` only so many, the newest; with `before`, only those with a smaller number; with `annotations`,
+        only those about which this was said: parameters of the route (`tag`, `name`, `starred`, `archived`).
         """
-        query = {"all": "true" if ended else None, "project": project, "limit": limit, "before": before}
-        query |= {} if companions else {"companions": "false"}
+        query: dict[str, object] = {"all": "true" if ended else None, "project": project, "limit": limit}
+        query |= {"before": before, **({} if companions else {"companions": "false"}), **annotations}
         answer = self._get("/experiments", wire.ExperimentList, params=_drop_missing(query))
         return answer["experiments"]
 
     def get_experiment(self, identity: str) -> wire.ExperimentView:
         """Return one experiment or set."""
         return self._get(_format_path("experiments", identity), wire.ExperimentView)
+
+    def change_annotation(self, identity: str, change: wire.AnnotationChange) -> wire.AnnotationView:
+        """Change what is said about an experiment or a set, and return all that is said now."""
+        return self._post(_format_path("experiments", identity, "annotation"), wire.AnnotationView, json=change)
+
+    def find_id(self, word: str) -> str:
+        """Return the ID that a name or a tag stands for."""
+        return self._get("/names/find", wire.FoundName, params={"word": word})["id"]
 
     def kill_experiment(self, identity: str) -> wire.ExperimentView:
         """Kill an experiment. The answer comes before its jobs have ended."""
@@ -495,5 +506,9 @@ def _format_path(*parts: str) -> str:
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
-def _drop_missing(values: Mapping[str, object]) -> dict[str, str]:
-    return {name: str(value) for name, value in values.items() if value is not None}
+def _drop_missing(values: Mapping[str, object]) -> dict[str, str | list[str]]:
+    return {
+        name: list(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        for name, value in values.items()
+        if value is not None
+    }

@@ -64,6 +64,7 @@ from riseml.server.web.proxied_app_auth import PROXIED_APP_MOUNT
 from riseml.server.webhooks.delivery_notes import DeliveryNotes
 from riseml.server.webhooks.milestone_detector import MilestoneDetector
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
+from riseml.store.annotations import AnnotationStore
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.ends import EndStore
@@ -234,6 +235,7 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
         pages=ExperimentPages(database),
         outcomes=outcomes,
         names=ExperimentNames(database),
+        annotations=AnnotationStore(database),
         searches=SearchStore(database, _make_journal(settings.home)),
         totals=StoreTotals(database),
         drained=DrainedHosts(database),

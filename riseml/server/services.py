@@ -32,6 +32,7 @@ from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
 from riseml.server.web.listener import WebListener
+from riseml.store.annotations import AnnotationStore
 from riseml.store.capsules import CapsuleStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
@@ -68,6 +69,7 @@ class Stores:
     pages: ExperimentPages  # filtered and sorted lists of experiments, and the last values of their metrics
     outcomes: OutcomeStore  # the outcomes of many experiments, read quickly
     names: ExperimentNames  # names for the completion of a shell
+    annotations: AnnotationStore  # names, tags and notes of experiments
     searches: SearchStore  # sets whose points a search chooses
     totals: StoreTotals  # numbers over the whole store
     drained: DrainedHosts  # hosts that get no new jobs

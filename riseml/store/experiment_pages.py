@@ -16,10 +16,11 @@ import sqlalchemy as sa
 
 from riseml.base.records import dataclass
 from riseml.base.states import State
+from riseml.store.annotations import NO_FILTER, AnnotationFilter, contains_word, list_conditions
 from riseml.store.database import Database
-from riseml.store.experiments import ExperimentDetail, select_details
+from riseml.store.experiments import ExperimentDetail, find_open, select_details
 from riseml.store.metrics.last_values import LastValues, select_last_values
-from riseml.store.schema import experiments
+from riseml.store.schema import experiment_annotations, experiment_tags, experiments
 
 LONGEST_TEXT = 200  # characters of a search text
 _MOST_WORDS = 10
@@ -50,8 +51,10 @@ class PageQuery:
     companions: bool = True
     project: str | None = None
     states: tuple[State, ...] = ()  # one of these; empty: any
-    # words, each of which is in the project, the number, the state or the parameters; case does not matter
+    # words, each of which is in the project, the number, the state, the parameters, the name or a tag; case does not
+    # matter
     text: str = ""
+    annotation_filter: AnnotationFilter = NO_FILTER
     before: int | None = None  # only numbers below this one
     metric: str = ""  # only experiments that have reported this metric, a finite value last; empty: any
     least: float | None = None  # only experiments whose last value is at least this
@@ -90,10 +93,15 @@ class ExperimentPages:
         number = experiments.c.number
         with self._database.read_transaction() as connection:
             source, key, conditions = _add_metric(connection.dialect, query)
+            annotated: list[sa.ColumnElement[bool]] = []
+            if query.annotation_filter != NO_FILTER:
+                annotated = list_conditions(
+                    user, query.annotation_filter, connection.dialect, find_open(connection, user)
+                )
             chosen = (
                 sa.select(number)
                 .select_from(source)
-                .where(_choose_experiments(connection.dialect, user, query), *conditions)
+                .where(_choose_experiments(connection.dialect, user, query), *conditions, *annotated)
                 .group_by(number)
                 .order_by((key.desc() if query.descending else key.asc()).nulls_last(), number.desc())
                 .limit(query.limit)
@@ -137,11 +145,11 @@ def _choose_experiments(dialect: sa.Dialect, user: str, query: PageQuery) -> sa.
     if not query.companions:
         conditions.append(experiments.c.plan["companion"]["kind"].as_string().is_(None))
     words = filter(None, re.split(r"[\s=]+", query.text.strip())[:_MOST_WORDS])
-    return sa.and_(*conditions, *(_find_word(dialect, word) for word in words))
+    return sa.and_(*conditions, *(_find_word(dialect, user, word) for word in words))
 
 
-def _find_word(dialect: sa.Dialect, word: str) -> sa.ColumnElement[bool]:
-    """Return the condition that a word is in the state, the number, the project or the parameters.
+def _find_word(dialect: sa.Dialect, user: str, word: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a word is in the state, the number, the project, the parameters, the name or a tag.
 
     The states and the number are compared here, once, and not for each row. SQLite's LIKE ignores the case of ASCII
     letters, as its lower() does, and its json_extract returns the text of a list: both save a call for each row.
@@ -158,4 +166,14 @@ def _find_word(dialect: sa.Dialect, word: str) -> sa.ColumnElement[bool]:
     else:
         text = sa.cast(experiments.c.plan["parameters"], sa.Text)
         conditions += [project.icontains(word, autoescape=True), text.icontains(written, autoescape=True)]
-    return sa.or_(*conditions)
+    return sa.or_(*conditions, _find_annotated(dialect, user, word))
+
+
+def _find_annotated(dialect: sa.Dialect, user: str, word: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a word is in the name or in a tag; the database looks for these once."""
+    has_tag = experiment_tags.c.tag.contains if dialect.name == "sqlite" else experiment_tags.c.tag.icontains
+    named = sa.select(experiment_annotations.c.number).where(
+        experiment_annotations.c.user == user, contains_word(dialect, word)
+    )
+    tagged = sa.select(experiment_tags.c.number).where(experiment_tags.c.user == user, has_tag(word, autoescape=True))
+    return experiments.c.number.in_(named.union(tagged))

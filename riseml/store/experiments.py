@@ -18,6 +18,7 @@ from riseml.base.names import JobName, experiment_name
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, Reason, State, Wanted
 from riseml.model import Environment, Experiment, Job, World
+from riseml.store.annotations import NO_FILTER, AnnotationFilter, list_conditions
 from riseml.store.changes import ChangeLog
 from riseml.store.codec import from_json, parse_json, to_json
 from riseml.store.database import Database
@@ -264,6 +265,7 @@ class ExperimentStore:
         limit: int | None,
         before: int | None = None,
         companions: bool = True,
+        annotation_filter: AnnotationFilter = NO_FILTER,
     ) -> tuple[ExperimentDetail, ...]:
         """Return a user's experiments, oldest first.
 
@@ -275,6 +277,7 @@ class ExperimentStore:
             limit: only the newest numbers; a set has one number.
             before: only numbers below this one: with `limit`, the next page of older ones.
             companions: whether to include companions.
+            annotation_filter: only those about which this was said.
         """
         conditions = [experiments.c.user == user]
         if project is not None:
@@ -285,7 +288,9 @@ class ExperimentStore:
             conditions.append(experiments.c.plan["companion"]["kind"].as_string().is_(None))
         with self._database.read_transaction() as connection:
             if not ended:
-                conditions.append(_find_open(connection, user))
+                conditions.append(find_open(connection, user))
+            if annotation_filter != NO_FILTER:
+                conditions += list_conditions(user, annotation_filter, connection.dialect, find_open(connection, user))
             condition = sa.and_(*conditions)
             if limit is not None:
                 condition = _restrict_to_newest(condition, limit)
@@ -341,7 +346,7 @@ def _select_submitted(connection: sa.Connection, user: str, key: str) -> tuple[E
     return select_details(connection, sa.and_(experiments.c.key == key, experiments.c.user == user))
 
 
-def _find_open(connection: sa.Connection, user: str) -> sa.ColumnElement[bool]:
+def find_open(connection: sa.Connection, user: str) -> sa.ColumnElement[bool]:
     """Return the condition of a user's experiments that go on, and of the members of sets whose search goes on."""
     # An open experiment is not closed either; that condition has an index, and few experiments meet it.
     still_open = sa.and_(experiments.c.closed.is_(False), experiments.c.ended_at.is_(None))

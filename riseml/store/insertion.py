@@ -9,11 +9,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.records import dataclass
 from riseml.base.states import Reason, State, Wanted
 from riseml.model import Environment, Job, Owner, Plan, Point, Resolved, SearchPlan
 from riseml.planning.trial_plan import Template
 from riseml.spec.config.types import EnvVariable
+from riseml.store.annotations import Subject, insert_annotation
 from riseml.store.codec import to_json
 from riseml.store.lost_numbers import choose_id, find_last_number
 from riseml.store.rows import job_values, write_resolved
@@ -53,6 +55,7 @@ class NewExperiments:
     search: NewSearch | None = None  # None: the set has all its experiments from the beginning
     # resolved base images, where the server has asked the registry; the loop resolves the others
     resolved: Resolved = ()
+    annotation: Annotation = NO_ANNOTATION  # what the user says about the experiment, or about the set as a whole
 
 
 def insert_experiments(
@@ -61,6 +64,7 @@ def insert_experiments(
     """Insert the experiments of a submission, whose variables `seal` gets, and give their ids."""
     number = 1 + find_last_number(connection, submitted.owner.user)
     submitted = replace(submitted, environment=seal(submitted.owner.user, number, submitted.environment))
+    insert_annotation(connection, submitted.owner.user, Subject(number), submitted.annotation)
     set_id = None
     if submitted.concurrency is not None:
         values = {"user": submitted.owner.user, "number": number, "project": submitted.project, "created_at": now}

@@ -214,6 +214,32 @@ kept_outputs = Table(
 )
 """Experiments whose outputs nothing removes."""
 
+experiment_annotations = Table(
+    "experiment_annotations",
+    metadata,
+    Column("user", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True),  # of the experiment or set
+    Column("sub", Integer, primary_key=True),  # of a member of a set; 0: the experiment, or the set as a whole
+    Column("name", String(64), nullable=False, server_default=""),
+    Column("note", Text, nullable=False, server_default=""),
+    Column("starred", Boolean, nullable=False, server_default=false()),
+    Column("archived", Boolean, nullable=False, server_default=false()),
+    Index("experiment_annotations_name", "user", "name"),
+)
+"""What users say about experiments. The loop neither reads nor writes it: a change never meets a decision."""
+
+experiment_tags = Table(
+    "experiment_tags",
+    metadata,
+    Column("user", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True),  # as in `experiment_annotations`, and `sub`, too
+    Column("sub", Integer, primary_key=True),
+    Column("tag", String(64), primary_key=True),
+    Column("position", Integer, nullable=False),  # in the order in which they were added
+    Index("experiment_tags_tag", "user", "tag"),
+)
+"""The tags of experiments and sets."""
+
 written_files = Table(
     "written_files",
     metadata,

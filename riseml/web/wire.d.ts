@@ -2,6 +2,9 @@
 export type StateName = "CREATED" | "BUILDING" | "PENDING" | "STARTING" | "RUNNING" | "KILLED" | "FAILED" | "FINISHED";
 export type ActivityView = { host: string; work: "pull" | "install" | "send" | "data"; what: string; done: number; total: number | null };
 export type AddedHost = { name: string; state: "untrusted" | "fit" | "added"; file: string; entry: string; keys: HostKeys | null; engine: string; cpus: number; mem_mib: number; gpus: number; findings: Array<PoolFinding>; members: Array<PoolMember> };
+export type AnnotationChange = { name?: string; add_tags?: Array<string>; remove_tags?: Array<string>; note?: string; starred?: boolean; archived?: boolean };
+export type AnnotationList = { experiments: Array<AnnotationView> };
+export type AnnotationView = { id: string; name: string; tags: Array<string>; note: string; starred: boolean; archived: boolean };
 export type BackedUpHome = { file: string; size: number; home: string; store: boolean; left_out: Array<string> };
 export type BestTrial = { id: string; value: number; parameters: Record<string, string>; runs: number };
 export type BlockerView = { block: string; text: string; by: Array<string> };
@@ -30,13 +33,14 @@ export type EventList = { events: Array<EventView> };
 export type EventView = { id: string; time: string; state: StateName; reason: string; sentence: string; message: string; attempt: number };
 export type ExperimentList = { experiments: Array<ExperimentView> };
 export type ExperimentMetrics = { id: string; metrics: Array<MetricView>; dropped: number; slow: Array<string> };
-export type ExperimentView = { id: string; user: string; project: string; type: "experiment" | "set" | "tensorboard" | "notebook"; shows: Array<string>; state: StateName; reason: string; message: string; cause: string | null; last_lines: Array<string>; advice: string; created_at: string; started_at: string | null; ended_at: string | null; waited?: number; waits_since?: string | null; image: string; image_digest: string | null; framework: string; run: Array<RunView>; concurrency: number; tensorboard: string | null; parameters: Record<string, string>; output: string; exit_code: number | null; closed: boolean; jobs: Array<JobView>; experiments: Array<ExperimentView>; metrics: Array<MetricView>; search: SearchView | null; notes: Array<string>; saved: SavedSummary | null; written: WrittenView | null };
+export type ExperimentView = { id: string; user: string; project: string; name: string; tags: Array<string>; note: string; starred: boolean; archived: boolean; type: "experiment" | "set" | "tensorboard" | "notebook"; shows: Array<string>; state: StateName; reason: string; message: string; cause: string | null; last_lines: Array<string>; advice: string; created_at: string; started_at: string | null; ended_at: string | null; waited?: number; waits_since?: string | null; image: string; image_digest: string | null; framework: string; run: Array<RunView>; concurrency: number; tensorboard: string | null; parameters: Record<string, string>; output: string; exit_code: number | null; closed: boolean; jobs: Array<JobView>; experiments: Array<ExperimentView>; metrics: Array<MetricView>; search: SearchView | null; notes: Array<string>; saved: SavedSummary | null; written: WrittenView | null };
 export type ExplanationView = { id: string; phase: "prepares" | "waits" | "placed" | "ended"; state: StateName; reason: string; summary: string; queue: QueuePlaceView | null; blockers: Array<BlockerView>; hosts: Array<HostFitView>; jobs: Array<JobPlaceView>; activities: Array<ActivityView>; network: "bridge" | "overlay" | "host" | null; network_host: string | null };
 export type Failure = { error: FailureBody };
 export type FailureBody = { kind: string; message: string; hint: string | null; exit_code: number; problems?: Array<ProblemShape> };
 export type FileDifference = { path: string; versions: Array<string | null> };
 export type FileListing = { at: FileView; entries: Array<FileView>; next: string | null };
 export type FileView = { path: string; kind: "file" | "folder" | "link" | "other"; size: number; mtime: number; executable: boolean; target: string | null; etag: string };
+export type FoundName = { id: string };
 export type GitState = { revision: string; clean: boolean | null; missing?: Array<string> };
 export type GoneHost = { host: string; jobs: Array<string>; seconds_left: number };
 export type GpuList = { gpus: Array<GpuView>; troubles: Array<GpuTrouble> };
@@ -169,6 +173,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /experiments/${string}/stragglers` ? Stragglers :
   Request extends `GET /experiments/${string}/tfconfig` ? TfConfigs :
   Request extends `POST /experiments/${string}/address` ? ProxiedAppAddress :
+  Request extends `POST /experiments/${string}/annotation` ? AnnotationView :
   Request extends `POST /experiments/${string}/keep` ? KeptView :
   Request extends `POST /experiments/${string}/kill` ? ExperimentView :
   Request extends `POST /experiments/${string}/save` ? SavedView :
@@ -179,6 +184,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /experiments/${string}` ? ExperimentView :
   Request extends `GET /metrics/names` ? MetricNames :
   Request extends `GET /metrics/values` ? MetricLastValues :
+  Request extends `GET /names/find` ? FoundName :
   Request extends `GET /pool/queue` ? QueueView :
   Request extends `GET /pool/usage` ? PoolUsage :
   Request extends `GET /results/groups` ? GroupList :

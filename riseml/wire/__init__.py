@@ -54,8 +54,12 @@ from riseml.wire.comparisons import (
     MetricDifference as MetricDifference,
 )
 from riseml.wire.experiments import (
+    AnnotationChange as AnnotationChange,
+    AnnotationList as AnnotationList,
+    AnnotationView as AnnotationView,
     ExperimentList as ExperimentList,
     ExperimentView as ExperimentView,
+    FoundName as FoundName,
     JobEnvironment as JobEnvironment,
     JobEnvironments as JobEnvironments,
     JobView as JobView,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
+from annotated_types import MaxLen  # a bound that pydantic checks and OpenAPI shows
 from typing_extensions import TypedDict
 
+from riseml.base.annotations import MOST_TAGS
 from riseml.wire.metrics import MetricView
 from riseml.wire.saves import SavedSummary
 from riseml.wire.searches import SearchView
 from riseml.wire.state_names import StateName
 
 ExperimentType = Literal["experiment", "set", "tensorboard", "notebook"]
+_MOST = 1000  # characters of a name or tag in a request; the server says how many are allowed
 
 
 class JobView(TypedDict):
@@ -62,6 +65,11 @@ class ExperimentView(TypedDict):
     id: str  # `4`; a member of a set: `144.1`
     user: str  # the owner
     project: str  # `project` of its riseml.yml
+    name: str  # that a user has given it; empty: none
+    tags: list[str]
+    note: str  # Markdown of a user; empty: none
+    starred: bool
+    archived: bool  # lists leave it out once it has ended
     type: ExperimentType
     shows: list[str]  # the experiments and sets whose outputs a TensorBoard shows; else empty
     state: StateName
@@ -96,6 +104,40 @@ class ExperimentView(TypedDict):
     notes: list[str]  # remarks about its riseml.yml
     saved: SavedSummary | None  # the state of the last copy into its store; None: nothing is saved, and in lists
     written: WrittenView | None  # None: the jobs wrote nothing outside of OUTPUT_DIR, or run; and in lists
+
+
+class AnnotationView(TypedDict):
+    """What users have said about an experiment, or about a set as a whole."""
+
+    id: str  # `4`; a member of a set: `144.1`
+    name: str  # empty: none
+    tags: list[str]  # in the order in which they were added
+    note: str  # Markdown, as it was written; empty: none
+    starred: bool
+    archived: bool  # lists leave it out once it has ended
+
+
+class AnnotationList(TypedDict):
+    """What users have said about several experiments."""
+
+    experiments: list[AnnotationView]
+
+
+class AnnotationChange(TypedDict):
+    """What a user says about an experiment, or about a set as a whole. What is not named stays."""
+
+    name: NotRequired[Annotated[str, MaxLen(_MOST)]]  # empty: it has no name any more
+    add_tags: NotRequired[Annotated[list[Annotated[str, MaxLen(_MOST)]], MaxLen(MOST_TAGS)]]
+    remove_tags: NotRequired[Annotated[list[Annotated[str, MaxLen(_MOST)]], MaxLen(MOST_TAGS)]]
+    note: NotRequired[Annotated[str, MaxLen(2**20)]]  # empty: it has no note any more
+    starred: NotRequired[bool]
+    archived: NotRequired[bool]
+
+
+class FoundName(TypedDict):
+    """What a word stands for where an ID is expected."""
+
+    id: str  # `4`, `144.1`, `4.worker.1`
 
 
 class ExperimentList(TypedDict):

@@ -15,6 +15,8 @@ import sqlalchemy as sa
 
 from riseml.store.database import Database
 from riseml.store.schema import (
+    experiment_annotations,
+    experiment_tags,
     experiments,
     kept_outputs,
     metric_histories,
@@ -51,12 +53,14 @@ def flatten_plans(connection: sa.Connection) -> None:
 
 def drop_later_columns(connection: sa.Connection) -> None:
     """Make the tables of a store those of a version before 0015: without waits between attempts, without paused sets,
-    and without what several objectives and constraints of a search have.
+    without what several objectives and constraints of a search have, and without what users say about experiments.
     """
+    for table in (experiment_tags, experiment_annotations):
+        table.drop(connection)
     later = {"experiments": ("waited", "waits_since"), "sets": ("paused",), "trials": ("scores", "excess")}
-    for table, columns in later.items():
+    for name, columns in later.items():
         for column in columns:
-            connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+            connection.execute(sa.text(f"ALTER TABLE {name} DROP COLUMN {column}"))
 
 
 def _flatten(plan: dict[str, Any]) -> dict[str, Any]:

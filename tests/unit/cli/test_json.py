@@ -18,8 +18,10 @@ from tests.unit.cli.fake_server import HOSTS, FakeServer, make_experiment
 PAGE = (Path(__file__).parents[3] / "docs" / "json.md").read_text()
 NOT_PRINTED = {"Submission", "NotebookRequest", "TensorBoardRequest", "NewHost", "Failure", "FailureBody", "LinesEntry"}
 NOT_PRINTED |= {
+    "AnnotationChange",
     "CapsuleView",
     "FileListing",
+    "FoundName",
     "MissingContents",
     "MissingPart",
     "MissingParts",

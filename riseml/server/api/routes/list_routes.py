@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
@@ -18,12 +19,14 @@ from riseml.server.api.views.result_groups import read_groups
 from riseml.server.api.views.results import ResultQuery, read_results
 from riseml.server.clock import now
 from riseml.server.services import Services, Stores
+from riseml.store.annotations import AnnotationFilter, Archived
 from riseml.store.experiment_pages import LONGEST_TEXT, PageQuery, PageSort
 from riseml.store.experiments import ExperimentDetail
 
 _MOST_NUMBER = 2**31 - 1  # the highest number of an experiment that every database can store
 _USUAL_PAGE = 100  # numbers
 _MOST_STATES = 20
+_MOST_TAGS = 20
 
 SortName = Literal[
     "number", "-number", "project", "-project", "state", "-state", "created", "-created", "started", "-started",
@@ -76,6 +79,23 @@ class MetricFilter:
         self.most = None if most is None or math.isnan(most) else most
 
 
+class AnnotationQuery:
+    """Conditions on what users have said about experiments."""
+
+    def __init__(
+        self,
+        tag: Annotated[list[str] | None, Query(max_length=_MOST_TAGS, description="it has each of these")] = None,
+        name: Annotated[str | None, Query(max_length=LONGEST_TEXT, description="a part of its name")] = None,
+        starred: Annotated[bool, Query(description="only starred ones")] = False,  # noqa: FBT002  # as above
+        archived: Annotated[
+            Literal["hidden", "shown", "only"], Query(description="what becomes of archived ones that have ended")
+        ] = "hidden",
+    ) -> None:
+        check_text([tag, name])
+        tags = tuple(unicodedata.normalize("NFC", text[:LONGEST_TEXT]) for text in tag or ())
+        self.filter = AnnotationFilter(tags, unicodedata.normalize("NFC", name or ""), starred, Archived(archived))
+
+
 class ListQuery:
     """The conditions that `riseml status` uses."""
 
@@ -118,18 +138,22 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
         query: Annotated[ListQuery, Depends()],
         filters: Annotated[ListFilters, Depends()],
         metric: Annotated[MetricFilter, Depends()],
+        annotations: Annotated[AnnotationQuery, Depends()],
     ) -> wire.ExperimentList:
         if filters.asks_for_page or metric.metric:
-            details = _read_page(query, filters, metric, services.stores)
+            details = _read_page(query, filters, metric, annotations.filter, services.stores)
         else:
-            details = _read_list(query, services.stores)
+            details = _read_list(query, annotations.filter, services.stores)
         if filters.user not in (None, services.stores.owner.user):
             details = ()
         sets = {detail.experiment.set_id for detail in details if detail.experiment.set_id is not None}
-        return {"experiments": show_all(details, services.hosts.roots, services.stores.searches.load_searches(sets))}
+        searches = services.stores.searches.load_searches(sets)
+        numbers = {detail.experiment.number for detail in details}
+        annotation_map = services.stores.annotations.load(services.stores.owner.user, numbers)
+        return {"experiments": show_all(details, services.hosts.roots, searches, annotation_map)}
 
 
-def _read_list(query: ListQuery, stores: Stores) -> tuple[ExperimentDetail, ...]:
+def _read_list(query: ListQuery, annotation_filter: AnnotationFilter, stores: Stores) -> tuple[ExperimentDetail, ...]:
     return stores.experiments.list_experiments(
         stores.owner.user,
         ended=query.ended,
@@ -137,11 +161,12 @@ def _read_list(query: ListQuery, stores: Stores) -> tuple[ExperimentDetail, ...]
         limit=query.limit,
         before=query.before,
         companions=query.companions,
+        annotation_filter=annotation_filter,
     )
 
 
 def _read_page(
-    query: ListQuery, filters: ListFilters, metric: MetricFilter, stores: Stores
+    query: ListQuery, filters: ListFilters, metric: MetricFilter, annotation_filter: AnnotationFilter, stores: Stores
 ) -> tuple[ExperimentDetail, ...]:
     if query.before is not None and filters.sort not in (None, "-number"):
         raise UsageError("`before` names the next page of the newest numbers alone", "give an offset with this sort")
@@ -158,6 +183,7 @@ def _read_page(
         project=query.project,
         states=filters.states,
         text=filters.text,
+        annotation_filter=annotation_filter,
         before=query.before,
         metric=metric.metric,
         least=metric.least,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from riseml.server.api.failures import FAILURES
+from riseml.server.api.routes.annotation_routes import add_annotation_routes
 from riseml.server.api.routes.experiment_routes import (
     add_experiment_routes,
     add_name_routes,
@@ -44,6 +45,7 @@ def make_router(services: Services) -> APIRouter:
     add_file_routes(router, services)
     add_saved_routes(router, services)
     add_output_routes(router, services)
+    add_annotation_routes(router, services)
     add_trial_routes(router, services)
     add_search_routes(router, services)
     add_log_routes(router, services)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from riseml import wire
+from riseml.base.annotations import NO_ANNOTATION
 from riseml.base.errors import LogUnreadable, NotFound, RisemlError, UsageError
 from riseml.base.names import CanonicalId, experiment_name
 from riseml.base.states import JobDuty, Reason, State
@@ -15,7 +16,7 @@ from riseml.control.advice.last_lines import PRINTED_LINES, choose_last_lines, d
 from riseml.control.rollup import find_failed_job, find_usual_failure
 from riseml.model import Experiment, Job, SearchRecord
 from riseml.server.api.views.metric_views import show_summary
-from riseml.server.api.views.record_views import NO_BAD_END, BadEnd, show_experiment, show_set
+from riseml.server.api.views.record_views import NO_BAD_END, BadEnd, name_subject, show_experiment, show_set
 from riseml.server.api.views.run_views import find_tensorboard, show_run
 from riseml.server.api.views.saved_views import show_saved_summary
 from riseml.server.services import Services, Stores
@@ -155,15 +156,17 @@ def _show_with_metrics(
 ) -> wire.ExperimentView:
     roots = services.hosts.roots
     first = details[0].experiment
+    annotations = services.stores.annotations.load(first.owner.user, [first.number])
     if first.set_id is not None and (canonical_id is None or canonical_id.sub is None):
         search = services.stores.searches.load_searches((first.set_id,)).get(first.set_id)
         failed = find_usual_failure([detail.experiment for detail in details])
         end = NO_BAD_END if failed is None else explain_bad_end(failed, services.stores.logs)
         last_records = services.stores.written.load_last([detail.experiment.id for detail in details])
         written = show_written([record for records in last_records.values() for record in records])
-        return {**show_set(details, roots, search, metrics, end), "written": written}
+        return {**show_set(details, roots, search, metrics, end, annotations), "written": written}
     end = explain_bad_end(first, services.stores.logs)
-    view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()))
+    annotation = annotations.get(name_subject(first), NO_ANNOTATION)
+    view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()), annotation)
     written = show_written(services.stores.written.load_last([first.id]).get(first.id, []))
     return {
         **view,

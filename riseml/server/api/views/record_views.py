@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypedDict
 
 from riseml import wire
+from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.names import CanonicalId, experiment_name, show_framework
 from riseml.base.records import dataclass
 from riseml.base.states import SENTENCES, TERMINAL, CompanionKind, Reason, State
@@ -18,6 +19,7 @@ from riseml.files.storage.outputs import show_output
 from riseml.model import Experiment, Job, Sample, SearchRecord, Traffic
 from riseml.planning.launch import StorageRoots
 from riseml.server.api.views.search_view import describe_end, show_search
+from riseml.store.annotations import Annotations, Subject
 from riseml.store.experiments import ExperimentDetail
 from riseml.store.outcomes import ExperimentRun
 
@@ -31,6 +33,18 @@ class BadEnd:
 
 
 NO_BAD_END = BadEnd()
+NOT_ANNOTATED: Annotations = MappingProxyType({})
+
+
+class _Said(TypedDict):
+    """The keys of an answer that hold what users have said."""
+
+    name: str
+    tags: list[str]
+    note: str
+    starred: bool
+    archived: bool
+
 
 _TYPES: dict[CompanionKind, Literal["tensorboard", "notebook"]] = {
     CompanionKind.TENSORBOARD: "tensorboard",
@@ -50,6 +64,22 @@ def count_run_seconds(run: Experiment | ExperimentRun, moment: datetime) -> floa
         return None
     end = run.ended_at or run.waits_since or moment
     return max(0.0, (end - run.started_at).total_seconds() - run.waited)
+
+
+def name_subject(experiment: Experiment) -> Subject:
+    """Return what an annotation of an experiment is about."""
+    return Subject(experiment.number, experiment.sub or 0)
+
+
+def show_annotation(annotation: Annotation) -> _Said:
+    """Return what users have said, as keys of an answer."""
+    return {
+        "name": annotation.name,
+        "tags": list(annotation.tags),
+        "note": annotation.note,
+        "starred": annotation.starred,
+        "archived": annotation.archived,
+    }
 
 
 def show_job(experiment: Experiment, job: Job) -> wire.JobView:
@@ -87,6 +117,7 @@ def show_experiment(
     canonical_id: CanonicalId | None = None,
     end: BadEnd = NO_BAD_END,
     metrics: Iterable[wire.MetricView] = (),
+    annotation: Annotation = NO_ANNOTATION,
 ) -> wire.ExperimentView:
     """Return one experiment; with `canonical_id`, only the jobs that it names."""
     experiment = detail.experiment
@@ -96,6 +127,7 @@ def show_experiment(
         "id": experiment_name(experiment.number, experiment.sub),
         "user": experiment.owner.user,
         "project": experiment.project,
+        **show_annotation(annotation),
         "type": "experiment" if plan.companion is None else _TYPES[plan.companion.kind],
         "shows": [] if plan.companion is None else list(plan.companion.shows),
         "state": experiment.state.value,
@@ -135,6 +167,7 @@ def show_set(
     search: SearchRecord | None = None,
     metrics: Mapping[int, list[wire.MetricView]] = MappingProxyType({}),
     end: BadEnd = NO_BAD_END,
+    annotations: Annotations = NOT_ANNOTATED,
 ) -> wire.ExperimentView:
     """Return a whole set with its members inside.
 
@@ -144,8 +177,17 @@ def show_set(
         search: the search of the set; None: it has none.
         metrics: the metrics of each member, by its key in the store.
         end: the end of the member that stands for those that failed.
+        annotations: of the set and its members.
     """
-    members = [show_experiment(detail, output, metrics=metrics.get(detail.experiment.id, ())) for detail in details]
+    members = [
+        show_experiment(
+            detail,
+            output,
+            metrics=metrics.get(detail.experiment.id, ()),
+            annotation=annotations.get(name_subject(detail.experiment), NO_ANNOTATION),
+        )
+        for detail in details
+    ]
     experiments = [detail.experiment for detail in details]
     names = {metric["name"] for views in metrics.values() for metric in views}
     goes_on = search is not None and search.end is None
@@ -161,6 +203,7 @@ def show_set(
     return {
         **members[0],
         "id": str(number),
+        **show_annotation(annotations.get(Subject(number), NO_ANNOTATION)),
         "type": "set",
         "state": state.value,
         "reason": reason.value,
@@ -185,7 +228,10 @@ def show_set(
 
 
 def show_all(
-    details: Iterable[ExperimentDetail], output: StorageRoots, searches: Mapping[int, SearchRecord]
+    details: Iterable[ExperimentDetail],
+    output: StorageRoots,
+    searches: Mapping[int, SearchRecord],
+    annotations: Annotations = NOT_ANNOTATED,
 ) -> list[wire.ExperimentView]:
     """Return experiments in order; the members of a set are inside their set.
 
@@ -193,14 +239,15 @@ def show_all(
         details: the experiments.
         output: where their outputs are.
         searches: those of the sets among them, by the key of the set.
+        annotations: of all of them.
     """
     groups: dict[tuple[str, int], list[ExperimentDetail]] = {}
     for detail in details:
         groups.setdefault((detail.experiment.owner.user, detail.experiment.number), []).append(detail)
     return [
-        show_experiment(group[0], output)
+        show_experiment(group[0], output, annotation=annotations.get(name_subject(group[0].experiment), NO_ANNOTATION))
         if (set_id := group[0].experiment.set_id) is None
-        else show_set(tuple(group), output, searches.get(set_id))
+        else show_set(tuple(group), output, searches.get(set_id), annotations=annotations)
         for group in groups.values()
     ]
 

@@ -1,0 +1,83 @@
+"""The routes of what users say about experiments: a name, tags, a note, a star, archived; and the ID behind a name."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Query
+
+from riseml import wire
+from riseml.base.annotations import BadAnnotation, check_note, read_name, read_tag
+from riseml.base.errors import UsageError
+from riseml.base.names import experiment_name, parse_id
+from riseml.server.api.routes.experiment_routes import Name
+from riseml.server.api.submissions.submit import check_text
+from riseml.server.api.views.experiment_words import find_id
+from riseml.server.api.views.named_experiments import find_details
+from riseml.server.api.views.record_views import show_annotation
+from riseml.server.log_line import LogLine, write_line
+from riseml.server.services import Services
+from riseml.store.annotations import AnnotationChange, Subject
+
+log = logging.getLogger(__name__)
+
+
+def add_annotation_routes(router: APIRouter, services: Services) -> None:
+    """Add POST /experiments/{name}/annotation, and GET /names/find."""
+
+    @router.post("/experiments/{name}/annotation")
+    def change_annotation(name: Name, request: Annotated[wire.AnnotationChange, Body()]) -> wire.AnnotationView:
+        canonical_id = parse_id(name)
+        if canonical_id.job is not None:
+            raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
+        details = find_details(canonical_id, services.stores)
+        change = _read_change(request)
+        subject = Subject(canonical_id.number, canonical_id.sub or 0)
+        annotation = services.stores.annotations.change(services.stores.owner.user, subject, change)
+        identity = experiment_name(subject.number, subject.sub or None)
+        write_line(log, LogLine(f"{identity} {', '.join(sorted(request)) or 'nothing'} changed", experiment=identity))
+        for detail in details:
+            services.loops.notifier.publish_records(detail.experiment.id)
+        return {"id": identity, **show_annotation(annotation)}
+
+    @router.get("/names/find")
+    def find_name(
+        word: Annotated[str, Query(max_length=200, description="a name, a tag or an ID: baseline, baseline.worker.1")],
+    ) -> wire.FoundName:
+        check_text(word)
+        return {"id": find_id(word, services.stores)}
+
+
+def _read_change(request: wire.AnnotationChange) -> AnnotationChange:
+    """Return a change with names and tags in their normal form.
+
+    Raises:
+        UsageError: a name, a tag or the note is not allowed.
+    """
+    note = request.get("note")
+    if note is not None:
+        _read("note", note, _pass_note)
+    name = request.get("name")
+    return AnnotationChange(
+        name=_read("name", name, read_name) if name else name,
+        added=tuple(_read("tag", tag, read_tag) for tag in request.get("add_tags", ())),
+        removed=tuple(_read("tag", tag, read_tag) for tag in request.get("remove_tags", ())),
+        note=note,
+        starred=request.get("starred"),
+        archived=request.get("archived"),
+    )
+
+
+def _pass_note(text: str) -> str:
+    check_note(text)
+    return text
+
+
+def _read(kind: str, text: str, read: Callable[[str], str]) -> str:
+    try:
+        return read(text)
+    except BadAnnotation as bad:
+        subject = "the note" if kind == "note" else f"the {kind} {text[:80]!r}"
+        raise UsageError(f"{subject} {bad.problem}", bad.hint) from None

@@ -1,0 +1,243 @@
+"""What users say about experiments: names, tags, notes, stars, and what lists leave out.
+
+The rows are apart from the records of the loop: a change of a user and a decision of the loop never meet. A row belongs
+to a number and a sub; sub 0 is the experiment with this number, or the set as a whole. Where nothing was said, there is
+no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from riseml.base.annotations import MOST_TAGS, NO_ANNOTATION, Annotation
+from riseml.base.errors import Refused
+from riseml.base.names import experiment_name
+from riseml.base.records import dataclass
+from riseml.store.database import Database
+from riseml.store.schema import experiment_annotations, experiment_tags, experiments
+
+_NUMBERS_PER_QUERY = 500
+
+
+class Subject(NamedTuple):
+    """What an annotation is about."""
+
+    number: int  # of the experiment or set
+    sub: int = 0  # of a member of a set; 0: the experiment, or the set as a whole
+
+
+Annotations = Mapping[Subject, Annotation]
+"""What was said about some experiments; those about which nothing was said are not in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationChange:
+    """What a user says now. None: it stays as it is."""
+
+    name: str | None = None  # empty: no name any more
+    added: tuple[str, ...] = ()  # tags
+    removed: tuple[str, ...] = ()  # tags
+    note: str | None = None  # empty: no note any more
+    starred: bool | None = None
+    archived: bool | None = None
+
+
+class Archived(Enum):
+    """What a list does with archived experiments that have ended."""
+
+    HIDDEN = "hidden"
+    SHOWN = "shown"
+    ONLY = "only"  # archived ones alone, also those that run
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationFilter:
+    """Conditions on what was said about an experiment, or about one member of a set."""
+
+    tags: tuple[str, ...] = ()  # it has all of these
+    name: str = ""  # is part of its name; the case of Latin letters does not matter
+    starred: bool = False  # only starred ones
+    archived: Archived = Archived.SHOWN
+
+
+NO_FILTER = AnnotationFilter()
+
+
+class AnnotationStore:
+    """The annotations in one database. Safe from many threads.
+
+    Args:
+        database: has them.
+
+    Example:
+        AnnotationStore(database).change("paul", Subject(4), AnnotationChange(added=("baseline",)))
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def load(self, user: str, numbers: Collection[int]) -> Annotations:
+        """Return what was said about the experiments and sets with these numbers, and about members of the sets."""
+        loaded: dict[Subject, Annotation] = {}
+        ordered = sorted(set(numbers))
+        with self._database.read_transaction() as connection:
+            for start in range(0, len(ordered), _NUMBERS_PER_QUERY):
+                loaded |= _select(connection, user, ordered[start : start + _NUMBERS_PER_QUERY])
+        return loaded
+
+    def change(self, user: str, subject: Subject, change: AnnotationChange) -> Annotation:
+        """Store what a user says, and return all that is said now. The same change again changes nothing.
+
+        Raises:
+            Refused: it would have too many tags.
+        """
+        with self._database.write_transaction() as connection:
+            before = _select(connection, user, [subject.number]).get(subject, NO_ANNOTATION)
+            after = _apply(before, change)
+            if len(after.tags) > MOST_TAGS:
+                name = experiment_name(subject.number, subject.sub or None)
+                raise Refused(
+                    f"{name} would have {len(after.tags)} tags, and at most {MOST_TAGS} are allowed",
+                    f"`riseml tag {name} TAG --remove` removes one",
+                )
+            if after != before:
+                _delete(connection, user, subject)
+                insert_annotation(connection, user, subject, after)
+        return after
+
+    def find_subjects(self, user: str, word: str) -> dict[Subject, Annotation]:
+        """Return the experiments and sets that have this name or this tag, in the order of their numbers."""
+        named = sa.select(experiment_annotations.c.number).where(
+            experiment_annotations.c.user == user, experiment_annotations.c.name == word
+        )
+        tagged = sa.select(experiment_tags.c.number).where(
+            experiment_tags.c.user == user, experiment_tags.c.tag == word
+        )
+        with self._database.read_transaction() as connection:
+            numbers = sorted(set(connection.execute(named.union(tagged)).scalars()))
+            loaded: dict[Subject, Annotation] = {}
+            for start in range(0, len(numbers), _NUMBERS_PER_QUERY):
+                loaded |= _select(connection, user, numbers[start : start + _NUMBERS_PER_QUERY])
+        return {
+            subject: annotation
+            for subject, annotation in sorted(loaded.items())
+            if annotation.name == word or word in annotation.tags
+        }
+
+    def list_words(self, user: str, prefix: str, most: int) -> list[str]:
+        """Return names and tags that begin with a prefix, sorted: for a shell that completes them."""
+        columns = ((experiment_annotations, experiment_annotations.c.name), (experiment_tags, experiment_tags.c.tag))
+        parts = [
+            sa.select(column.label("word")).where(table.c.user == user, column.startswith(prefix, autoescape=True))
+            for table, column in columns
+        ]
+        words = sa.union(*parts).subquery()
+        query = sa.select(words.c.word).where(words.c.word != "").order_by(words.c.word).limit(most)
+        with self._database.read_transaction() as connection:
+            return list(connection.execute(query).scalars())
+
+
+def insert_annotation(connection: sa.Connection, user: str, subject: Subject, annotation: Annotation) -> None:
+    """Insert what is said about an experiment that has no row; nothing when nothing is said."""
+    if annotation == NO_ANNOTATION:
+        return
+    key = {"user": user, "number": subject.number, "sub": subject.sub}
+    marks = {"starred": annotation.starred, "archived": annotation.archived}
+    connection.execute(
+        experiment_annotations.insert().values(**key, name=annotation.name, note=annotation.note, **marks)
+    )
+    rows = [{**key, "tag": tag, "position": position} for position, tag in enumerate(annotation.tags)]
+    if rows:
+        connection.execute(experiment_tags.insert(), rows)
+
+
+def list_conditions(
+    user: str, annotation_filter: AnnotationFilter, dialect: sa.Dialect, going_on: sa.ColumnElement[bool]
+) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions of a filter on rows of `experiments`; a set meets them by itself or by one member.
+
+    Args:
+        user: whose they are.
+        annotation_filter: the conditions.
+        dialect: of the database.
+        going_on: the condition of experiments that have not ended: lists show them, archived or not.
+    """
+    number = experiments.c.number
+    own = experiment_annotations.c.user == user
+    conditions: list[sa.ColumnElement[bool]] = [
+        number.in_(
+            sa.select(experiment_tags.c.number).where(experiment_tags.c.user == user, experiment_tags.c.tag == tag)
+        )
+        for tag in annotation_filter.tags
+    ]
+    if annotation_filter.name:
+        conditions.append(
+            number.in_(
+                sa.select(experiment_annotations.c.number).where(own, contains_word(dialect, annotation_filter.name))
+            )
+        )
+    if annotation_filter.starred:
+        conditions.append(
+            number.in_(sa.select(experiment_annotations.c.number).where(own, experiment_annotations.c.starred))
+        )
+    archived = sa.select(experiment_annotations.c.number).where(own, experiment_annotations.c.archived)
+    if annotation_filter.archived is Archived.ONLY:
+        conditions.append(number.in_(archived))
+    elif annotation_filter.archived is Archived.HIDDEN:
+        open_numbers = sa.select(number).where(experiments.c.user == user, going_on)
+        as_a_whole = archived.where(experiment_annotations.c.sub == 0)
+        conditions.append(sa.or_(number.not_in(as_a_whole), number.in_(open_numbers)))
+    return conditions
+
+
+def contains_word(dialect: sa.Dialect, word: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a name has this text in it; the case of Latin letters does not matter."""
+    name = experiment_annotations.c.name
+    return name.contains(word, autoescape=True) if dialect.name == "sqlite" else name.icontains(word, autoescape=True)
+
+
+def _select(connection: sa.Connection, user: str, numbers: Sequence[int]) -> dict[Subject, Annotation]:
+    query = sa.select(experiment_annotations).where(
+        experiment_annotations.c.user == user, experiment_annotations.c.number.in_(numbers)
+    )
+    rows = connection.execute(query).mappings().all()
+    if not rows:
+        return {}
+    tagged = sa.select(experiment_tags.c.number, experiment_tags.c.sub, experiment_tags.c.tag).where(
+        experiment_tags.c.user == user, experiment_tags.c.number.in_(numbers)
+    )
+    tags_of: dict[Subject, list[str]] = {}
+    for number, sub, tag in connection.execute(tagged.order_by(experiment_tags.c.position)):
+        tags_of.setdefault(Subject(number, sub), []).append(tag)
+    return {subject: _to_annotation(row, tags_of.get(subject, ())) for row in rows for subject in [_name_subject(row)]}
+
+
+def _name_subject(row: sa.RowMapping) -> Subject:
+    return Subject(row["number"], row["sub"])
+
+
+def _to_annotation(row: sa.RowMapping, its_tags: Sequence[str]) -> Annotation:
+    return Annotation(row["name"], tuple(its_tags), row["note"], row["starred"], row["archived"])
+
+
+def _delete(connection: sa.Connection, user: str, subject: Subject) -> None:
+    for table in (experiment_tags, experiment_annotations):
+        own: tuple[Any, ...] = (table.c.user == user, table.c.number == subject.number, table.c.sub == subject.sub)
+        connection.execute(table.delete().where(*own))
+
+
+def _apply(before: Annotation, change: AnnotationChange) -> Annotation:
+    left_tags = [tag for tag in before.tags if tag not in change.removed]
+    return replace(
+        before,
+        name=before.name if change.name is None else change.name,
+        tags=tuple(dict.fromkeys((*left_tags, *change.added))),
+        note=before.note if change.note is None else change.note,
+        starred=before.starred if change.starred is None else change.starred,
+        archived=before.archived if change.archived is None else change.archived,
+    )
