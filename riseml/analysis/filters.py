@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -14,6 +15,7 @@ from riseml.analysis.column_names import QUOTED
 from riseml.analysis.moments import read_period
 from riseml.analysis.numbers import read_exact
 from riseml.analysis.rows import Columns, ComparableReader, ResultRow
+from riseml.base.annotations import Annotation
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
 from riseml.base.state_words import name_state
@@ -23,7 +25,7 @@ from riseml.spec.scalars.texts import BadText
 
 _HINT = (
     "write NAME<VALUE, with one of < <= > >= = !=, and `and` between several: 'lr<0.1 and state=FINISHED'; a name with "
-    "spaces or signs needs quotes: '\"val loss\" < 0.1'"
+    "spaces or signs needs quotes: '\"val loss\" < 0.1'; tag:baseline, name:warm, star and archived are what users say"
 )
 _LONGEST = 1_000  # characters of one text
 _MOST = 50  # conditions of one text
@@ -32,6 +34,11 @@ _CONDITION = re.compile(
     r"(?P<sign><=|>=|==|!=|=|<|>)\s*"
     rf"(?P<value>{QUOTED}|[^\s<>=!'\",&()]+)",
     re.DOTALL,
+)
+_LABEL = re.compile(
+    rf"\s*(?:(?P<kind>tag|name)\s*:\s*(?P<word>{QUOTED}|[^\s,&()'\"]+)"
+    r"|(?P<mark>starred|star|archived)(?![\w.-])(?!\s*[<>=!]))",
+    re.IGNORECASE,
 )
 _AND = re.compile(r"\s+and(?=\s|$)|\s*,|\s*&&", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\\"'])")
@@ -47,13 +54,21 @@ _MOST_EXAMPLES = 3
 
 RowTest = Callable[[ResultRow], bool]
 
+_LABEL_TESTS: Mapping[str, Callable[[Annotation, str], bool]] = {
+    "tag": lambda annotation, value: value in annotation.tags,
+    "name": lambda annotation, value: value.lower() in annotation.name.lower(),
+    "star": lambda annotation, _: annotation.starred,
+    "archived": lambda annotation, _: annotation.archived,
+}
+"""Conditions on what users say."""
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """One comparison of a column with a value."""
 
     name: str  # name of the column
-    sign: str  # `<`, `<=`, `>`, `>=`, `=` or `!=`
+    sign: str  # `<`, `<=`, `>`, `>=`, `=`, `!=`, or `:` for what users say: its name is a key of `_LABEL_TESTS`
     value: str  # as written, without quotes
     quoted: bool = False  # it stood in quotes: a parameter is compared with the text, whatever the text is
 
@@ -71,10 +86,12 @@ def parse_where(text: str) -> tuple[Condition, ...]:
     conditions: list[Condition] = []
     at = 0
     while True:
-        match = _CONDITION.match(text, at)
-        if match is None:
+        if (match := _LABEL.match(text, at)) is not None:
+            conditions.append(_read_label(match))
+        elif (match := _CONDITION.match(text, at)) is not None:
+            conditions.append(_read_condition(text, match))
+        else:
             raise UsageError(f"--where {text!r}: {_describe_fault(text, at)}", _HINT)
-        conditions.append(_read_condition(text, match))
         at = match.end()
         if not text[at:].strip():
             return tuple(conditions)
@@ -82,6 +99,15 @@ def parse_where(text: str) -> tuple[Condition, ...]:
         if joint is None or len(conditions) == _MOST:
             raise UsageError(f"--where {text!r}: {_describe_fault(text, at)}", _HINT)
         at = joint.end()
+
+
+def _read_label(match: re.Match[str]) -> Condition:
+    """Return a condition on what users say: `tag:baseline`, `star`."""
+    if match["mark"] is not None:
+        return Condition("archived" if match["mark"].lower() == "archived" else "star", ":", "")
+    word = match["word"]
+    value = _ESCAPED.sub(r"\1", word[1:-1]) if word[0] in "'\"" else word
+    return Condition(match["kind"].lower(), ":", unicodedata.normalize("NFC", value), quoted=word != value)
 
 
 def _read_condition(text: str, match: re.Match[str]) -> Condition:
@@ -131,6 +157,8 @@ def list_filter_notes(rows: Sequence[ResultRow], conditions: Sequence[Condition]
     otherwise.
     """
     for condition in dict.fromkeys(conditions):
+        if condition.sign == ":":
+            continue
         kind, name, _ = columns.resolve(condition.name)
         if kind != "parameters":
             continue
@@ -171,6 +199,9 @@ def _describe_equal(name: str, value: str, texts: Mapping[str, int]) -> Iterator
 
 
 def _make_test(condition: Condition, rows: Sequence[ResultRow], columns: Columns, now: datetime) -> RowTest:
+    if condition.sign == ":":
+        meets = _LABEL_TESTS[condition.name]
+        return lambda row: meets(row.annotation, condition.value)
     kind, name, _ = columns.resolve(condition.name)
     if kind == "fixed" and name in _MOMENTS:
         return _make_moment_test(condition, columns, now)

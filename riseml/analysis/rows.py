@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from riseml.analysis.column_names import needs_quotes, quote_name, split_exact
 from riseml.analysis.numbers import read_exact
+from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
 from riseml.base.state_words import name_state
@@ -67,6 +68,7 @@ class ResultRow(NamedTuple):
     workers: int = 1  # jobs that train: without parameter servers and what only watches
     value: float | None = None  # by which it is ranked; None: it has none, or not one objective ranks
     scores: Mapping[str, float] = MappingProxyType({})  # by which several objectives rank it, by their metrics
+    annotation: Annotation = NO_ANNOTATION  # what users say about it, and about its set
     beyond: bool = False  # its metrics fail a constraint of its search, or are not reported so far
 
 
@@ -84,6 +86,10 @@ FIXED: Mapping[str, Reader] = {
     "started": lambda row: row.started or None,
     "ended": lambda row: row.ended or None,
     "workers": lambda row: float(row.workers),
+    "name": lambda row: row.annotation.name or None,
+    "tags": lambda row: ",".join(row.annotation.tags) or None,  # no tag has a comma
+    "marks": lambda row: row.annotation.list_marks() or None,
+    "note": lambda row: row.annotation.note or None,
 }
 """The columns that every row has."""
 BUILT_IN = ("rank", *FIXED)

@@ -7,7 +7,9 @@ Names and tags are words that stand for an ID on a command line; so none of them
 from __future__ import annotations
 
 import unicodedata
+from typing import Literal
 
+from riseml.base.errors import UsageError
 from riseml.base.names import looks_like_id
 from riseml.base.records import dataclass
 
@@ -40,6 +42,20 @@ class Annotation:
     starred: bool = False
     archived: bool = False  # lists leave it out once it has ended
 
+    def list_marks(self) -> str:
+        """Return `starred`, `archived`, or both with a comma between them."""
+        return ",".join(["starred"] * self.starred + ["archived"] * self.archived)
+
+    def add_set(self, of_set: Annotation) -> Annotation:
+        """Return what holds for a member of a set: its own, and what is said about the set; a note is its own."""
+        return Annotation(
+            self.name or of_set.name,
+            tuple(dict.fromkeys((*self.tags, *of_set.tags))),
+            self.note,
+            self.starred or of_set.starred,
+            self.archived or of_set.archived,
+        )
+
 
 NO_ANNOTATION = Annotation()
 
@@ -68,8 +84,8 @@ def read_tag(text: str) -> str:
     return tag
 
 
-def check_note(text: str) -> None:
-    """Check a note; every text of a limited length that has no NUL and is Unicode is one.
+def read_note(text: str) -> str:
+    """Return a note as it is; every text of a limited length that has no NUL and is Unicode is one.
 
     Raises:
         BadAnnotation: it is not allowed.
@@ -78,6 +94,23 @@ def check_note(text: str) -> None:
         raise BadAnnotation(f"has {len(text):,} characters", f"at most {LONGEST_NOTE:,} are kept; put more into a file")
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise BadAnnotation("has bytes that are not UTF-8 text", "write it as UTF-8, without NUL")
+    return text
+
+
+_READERS = {"name": read_name, "tag": read_tag, "note": read_note}
+
+
+def read_text(kind: Literal["name", "tag", "note"], text: str) -> str:
+    """Return a name, a tag or a note of a user as riseml keeps it.
+
+    Raises:
+        UsageError: it is not allowed.
+    """
+    try:
+        return _READERS[kind](text)
+    except BadAnnotation as bad:
+        subject = "the note" if kind == "note" else f"the {kind} {text[:80]!r}"
+        raise UsageError(f"{subject} {bad.problem}", bad.hint) from None
 
 
 def _check_word(word: str, kind: str, longest: int, form: str, *, spaces: bool) -> None:

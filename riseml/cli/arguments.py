@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from riseml.client.server_client import Client
     from riseml.files.project.folder import Project
 
+_LONGEST_WORD = 200  # characters of an ID, a name or a tag with what follows it
+
 
 def choose_experiment_id(context: CommandContext, client: Client, identity: str | None) -> str:
     """Return the ID that the user gave, or the ID of the project's last experiment.
@@ -25,6 +27,24 @@ def choose_experiment_id(context: CommandContext, client: Client, identity: str 
     from riseml.base.names import parse_id
 
     return find_last_experiment(context, client)["id"] if identity is None else str(parse_id(identity))
+
+
+def find_identity(client: Client, text: str) -> str:
+    """Return the canonical ID of an experiment, a set or a job that a user has named by its ID, a name or a tag.
+
+    Raises:
+        UsageError: the text is none of these, or several experiments have the tag.
+        NotFound: no experiment has the name or tag.
+    """
+    from riseml.base.names import looks_like_id, parse_id
+
+    if looks_like_id(text.strip()):
+        canonical_id = parse_id(text)
+        if canonical_id.user is None:  # else it may be a member of a set with a name: `baseline.2`
+            return str(canonical_id)
+    if not text.strip() or not text.isprintable() or len(text) > _LONGEST_WORD:
+        parse_id(text)
+    return str(parse_id(client.find_id(text)))
 
 
 def find_last_experiment(context: CommandContext, client: Client) -> wire.ExperimentView:

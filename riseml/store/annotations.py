@@ -83,12 +83,11 @@ class AnnotationStore:
 
     def load(self, user: str, numbers: Collection[int]) -> Annotations:
         """Return what was said about the experiments and sets with these numbers, and about members of the sets."""
-        loaded: dict[Subject, Annotation] = {}
-        ordered = sorted(set(numbers))
         with self._database.read_transaction() as connection:
-            for start in range(0, len(ordered), _NUMBERS_PER_QUERY):
-                loaded |= _select(connection, user, ordered[start : start + _NUMBERS_PER_QUERY])
-        return loaded
+            if len(numbers) <= _NUMBERS_PER_QUERY:
+                return _select(connection, user, sorted(numbers))
+            loaded = _select(connection, user)  # at once: few experiments have a row
+        return {subject: annotation for subject, annotation in loaded.items() if subject.number in numbers}
 
     def change(self, user: str, subject: Subject, change: AnnotationChange) -> Annotation:
         """Store what a user says, and return all that is said now. The same change again changes nothing.
@@ -120,9 +119,7 @@ class AnnotationStore:
         )
         with self._database.read_transaction() as connection:
             numbers = sorted(set(connection.execute(named.union(tagged)).scalars()))
-            loaded: dict[Subject, Annotation] = {}
-            for start in range(0, len(numbers), _NUMBERS_PER_QUERY):
-                loaded |= _select(connection, user, numbers[start : start + _NUMBERS_PER_QUERY])
+            loaded = _select(connection, user, numbers)
         return {
             subject: annotation
             for subject, annotation in sorted(loaded.items())
@@ -201,18 +198,20 @@ def contains_word(dialect: sa.Dialect, word: str) -> sa.ColumnElement[bool]:
     return name.contains(word, autoescape=True) if dialect.name == "sqlite" else name.icontains(word, autoescape=True)
 
 
-def _select(connection: sa.Connection, user: str, numbers: Sequence[int]) -> dict[Subject, Annotation]:
-    query = sa.select(experiment_annotations).where(
-        experiment_annotations.c.user == user, experiment_annotations.c.number.in_(numbers)
-    )
+def _select(connection: sa.Connection, user: str, numbers: Sequence[int] | None = None) -> dict[Subject, Annotation]:
+    """Return the annotations of experiments with these numbers; None: of all."""
+
+    def choose(table: sa.Table) -> list[sa.ColumnElement[bool]]:
+        return [table.c.user == user, *([] if numbers is None else [table.c.number.in_(numbers)])]
+
+    query = sa.select(experiment_annotations).where(*choose(experiment_annotations))
     rows = connection.execute(query).mappings().all()
     if not rows:
         return {}
-    tagged = sa.select(experiment_tags.c.number, experiment_tags.c.sub, experiment_tags.c.tag).where(
-        experiment_tags.c.user == user, experiment_tags.c.number.in_(numbers)
-    )
+    columns = (experiment_tags.c[name] for name in ("number", "sub", "tag"))
+    tagged = sa.select(*columns).where(*choose(experiment_tags)).order_by(experiment_tags.c.position)
     tags_of: dict[Subject, list[str]] = {}
-    for number, sub, tag in connection.execute(tagged.order_by(experiment_tags.c.position)):
+    for number, sub, tag in connection.execute(tagged):
         tags_of.setdefault(Subject(number, sub), []).append(tag)
     return {subject: _to_annotation(row, tags_of.get(subject, ())) for row in rows for subject in [_name_subject(row)]}
 

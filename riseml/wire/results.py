@@ -24,6 +24,11 @@ class ResultView(TypedDict):
 
     id: str  # `144.3`
     project: str
+    name: str  # that a user has given it, or its set; empty: none
+    tags: list[str]  # its own, then those of its set
+    note: str  # Markdown of a user; empty: none
+    starred: bool  # it, or its set
+    archived: bool  # it, or its set
     # 1 is the best; equal values have equal ranks, and with several objectives all of one front
     rank: int | None  # null: it failed, has no value, or nothing ranks
     value: float | None  # the value of the objective; null: it has none, there are several objectives, or nothing ranks
@@ -85,6 +90,7 @@ class ResultList(TypedDict):
     objective: ObjectiveView | None  # null: no goal is known, or there are several
     objectives: list[ObjectiveView]  # all that rank; empty: nothing is ranked
     total: int  # experiments that were looked at
+    archived: int  # archived ones that were left out
     matched: int  # how many of these meet the conditions
     parameters: list[str]  # whose values differ among these
     same: dict[str, str]  # parameters that all of these have alike, with their values

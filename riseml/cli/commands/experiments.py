@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,6 +50,15 @@ CapsuleOption = Annotated[
 SavedOption = Annotated[
     bool, typer.Option("--saved", help="Show the files of it that are saved in a store, with checksums.")
 ]
+ArchivedOption = Annotated[
+    bool, typer.Option("--archived", help="List archived experiments too, and others that have ended.")
+]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where", metavar="CONDITION", help="Only those with 'tag:baseline', 'name:warm', star, archived; repeatable."
+    ),
+]
 LastOption = Annotated[
     int | None,
     typer.Option(
@@ -72,6 +81,7 @@ class ListChoice:
 
     ended: bool  # those that have ended, too
     most: int | None  # only this many of the newest ones; None: all
+    annotations: Mapping[str, object]  # what users say about them, as `Client.list_experiments` takes it
 
 
 def show_status(  # noqa: PLR0913  # one parameter for each option of the command
@@ -83,6 +93,8 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
     ended: Annotated[
         bool, typer.Option("-a", "--all", help="List ended experiments too, but not those of `system test`.")
     ] = False,
+    archived: ArchivedOption = False,
+    where: WhereOption = None,
     last: LastOption = None,
     long: LongOption = False,
     json: JsonOption = False,
@@ -97,11 +109,15 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
     if identity is not None or part is not ExperimentPart.JOBS:
         if ended or last is not None:
             raise UsageError("-a and --last are for the list of experiments", "leave them out, or the ID")
+        if archived or where:
+            raise UsageError("--archived and --where are for the list of experiments", "leave them out, or the ID")
         print_part(command, identity, part, mode, long=long)
         return
     with command.connect() as client:
         usual = _ON_A_SCREEN if command.printer.live and not json else None
-        choice = ListChoice(ended, usual if last is None else last or None)
+        most = usual if last is None else last or None
+        chosen = _read_conditions(where or [], archived=archived)
+        choice = ListChoice(ended or archived or bool(where), most, chosen)
         print_view(command, client, lambda: _fetch_list(command, client, choice, long=long), mode)
 
 
@@ -231,14 +247,43 @@ def kill_experiments(
         raise Exit(failed.exit_code)
 
 
+def _read_conditions(texts: Sequence[str], *, archived: bool) -> dict[str, object]:
+    """Return the conditions of `--where` as parameters of the route.
+
+    Raises:
+        UsageError: a condition is about something else than what users say.
+    """
+    from riseml.analysis.filters import parse_where
+
+    query: dict[str, object] = {"archived": "shown"} if archived else {}
+    conditions = [(text, condition) for text in texts for condition in parse_where(text)]
+    for text, condition in conditions:
+        if condition.sign != ":":
+            raise UsageError(
+                f"--where {text!r}: the list of experiments is chosen by tag:, name:, star and archived",
+                "`riseml results --where` compares parameters, metrics, states and times",
+            )
+    values = [(condition.name, condition.value) for _, condition in conditions]
+    names = [value for name, value in values if name == "name"]
+    if len(set(names)) > 1:
+        raise UsageError("--where has several name: conditions", "write one part of the name")
+    tags = [value for name, value in values if name == "tag"]
+    query |= {"tag": tags} if tags else {}
+    query |= {"name": names[0]} if names else {}
+    query |= {"starred": "true"} if ("star", "") in values else {}
+    return query | ({"archived": "only"} if ("archived", "") in values else {})
+
+
 def _fetch_list(command: CommandContext, client: Client, choice: ListChoice, *, long: bool) -> ViewContent:
     from riseml.cli.output.experiment_views import list_experiments
 
     experiments, older = _fetch_pages(client, choice)
     if experiments:
         lines = list_experiments(experiments, command.now(), command.printer.style, long=long)
+    elif choice.annotations:
+        lines = ["No experiment meets the conditions; `riseml status -a --archived` lists all."]
     elif choice.ended:
-        lines = ["There is no experiment yet."]
+        lines = ["There is no experiment; `riseml status --archived` lists archived ones, too."]
     else:
         lines = ["No experiment is running; `riseml status -a` lists all."]
     lines += [clean_text(message) for message in find_swarm_troubles(experiments)]
@@ -268,7 +313,7 @@ def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.Experime
     before = None
     while choice.most is None or len(experiments) <= choice.most:  # one more shows whether there are older ones
         limit = _PAGE if choice.most is None else min(_PAGE, choice.most + 1 - len(experiments))
-        page = client.list_experiments(ended=choice.ended, limit=limit, before=before)
+        page = client.list_experiments(ended=choice.ended, limit=limit, before=before, annotations=choice.annotations)
         visible = [
             experiment
             for experiment in page

@@ -26,6 +26,7 @@ SortOption = Annotated[
 WhereOption = Annotated[
     list[str] | None, typer.Option("--where", metavar="CONDITION", help="Only rows with 'lr<0.1'; repeatable.")
 ]
+ArchivedOption = Annotated[bool, typer.Option("--archived", help="Show archived experiments, too.")]
 ColumnsOption = Annotated[
     str, typer.Option("--columns", metavar="NAME,...", show_default=False, help="Show these columns.")
 ]
@@ -95,6 +96,7 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     *,
     sort: SortOption = "",
     where: WhereOption = None,
+    archived: ArchivedOption = False,
     columns: ColumnsOption = "",
     rows: RowsOption = None,
     project: ProjectOption = None,
@@ -114,7 +116,8 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     A set that searches is ranked by its goal. Elsewhere --sort says what is good: --sort -accuracy ranks by the largest
     accuracy, --sort loss by the smallest loss. Columns are parameters, metrics (the value that ranks, else the last
     one; accuracy.last, .best, .min, .max, .step and .count say which), id, rank, state, reason, time, host, workers,
-    started and ended. A parameter or metric with the name of one of these is parameters.NAME or metrics.NAME.
+    started, ended, name, tags, marks and note. A parameter or metric with the name of one of these is parameters.NAME
+    or metrics.NAME.
     """
     command: CommandContext = context.obj
     chosen = [*([form] if form else []), *([ResultFormat.CSV] if csv else []), *([ResultFormat.JSON] if json else [])]
@@ -122,6 +125,7 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
         _Presentation(_choose_format(chosen), columns, scaling, rate, digits, sort, group, compare, rows)
     )
     query: dict[str, object] = {"where": where or [], "sort": "" if scaling else sort}
+    query |= {"archived": "true"} if archived else {}
     most = _USUAL if rows is None and output.form is ResultFormat.TABLE and not scaling else rows
     if most:
         query["limit"] = most

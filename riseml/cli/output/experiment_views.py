@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -59,9 +59,12 @@ def list_experiments(
 ) -> list[str]:
     """Return a table of experiments; `long` adds the members of sets, and more columns."""
     rows: list[list[str]] = []
-    for experiment in _yield_with_members(experiments) if long else experiments:
+    listed = list(_yield_with_members(experiments)) if long else experiments
+    titles = _choose_said(listed)
+    for experiment in listed:
         row = [
             experiment["id"],
+            *(_SAID[title](experiment) for title in titles),
             experiment["project"],
             "PAUSED" if experiment["reason"] == "PAUSED" else experiment["state"],
             format_age(experiment["created_at"], now),
@@ -70,7 +73,29 @@ def list_experiments(
         if long:
             row += [_count_jobs(experiment), experiment["reason"], format_parameters(experiment["parameters"])]
         rows.append(row)
-    return build_table(_LIST_LONG if long else _LIST, rows, style)
+    first, *further = _LIST_LONG if long else _LIST
+    return build_table((first, *_name_said_columns(titles), *further), rows, style)
+
+
+def _choose_said(experiments: Sequence[wire.ExperimentView]) -> list[str]:
+    """Return the columns of what users say: those in which one of the experiments has something."""
+    return [title for title, read in _SAID.items() if any(read(experiment) for experiment in experiments)]
+
+
+def _name_said_columns(titles: Sequence[str]) -> list[Column]:
+    return [Column(title, shrinks=True) for title in titles]
+
+
+def _list_marks(experiment: wire.ExperimentView) -> str:
+    return ", ".join(["starred"] * experiment.get("starred", False) + ["archived"] * experiment.get("archived", False))
+
+
+_SAID: Mapping[str, Callable[[wire.ExperimentView], str]] = {
+    "NAME": lambda experiment: clean_text(experiment.get("name", "")),
+    "TAGS": lambda experiment: clean_text(", ".join(experiment.get("tags", ()))),
+    "MARKS": _list_marks,
+}
+"""What users say, by the titles of columns; a server of an earlier version knows nothing of it."""
 
 
 def _yield_with_members(experiments: Sequence[wire.ExperimentView]) -> Iterator[wire.ExperimentView]:
@@ -111,12 +136,15 @@ def list_experiment(experiment: wire.ExperimentView, now: datetime, style: Style
     heads = _list_heads({**experiment, "parameters": common} if common else experiment, now, style, long=long)
     if experiment["type"] == "set":
         metric = _choose_metric(experiment)
+        titles = _choose_said(experiment["experiments"])
         rows = [
-            _make_member_row(member, _drop_parameters(member, common), now, metric)
+            [member["id"], *(_SAID[title](member) for title in titles), *row]
             for member in experiment["experiments"]
+            for row in [_make_member_row(member, _drop_parameters(member, common), now, metric)]
         ]
         printed = [*list_causes(experiment), *list_last_lines(experiment), *list_advice(experiment)]
-        table = build_table(_name_member_columns(metric), rows, style)
+        first, *further = _name_member_columns(metric)
+        table = build_table((first, *_name_said_columns(titles), *further), rows, style)
         return [*heads, "", *table, *(["", *printed] if printed else [])]
     if not experiment["jobs"]:
         return [*heads, "", "No jobs yet."]
@@ -142,6 +170,7 @@ def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style, *,
             ("Exit Code", experiment["exit_code"]),
             ("Search", search["message"] if search else None),
             ("Search Config", _describe_search(search) if search else None),
+            *((title.capitalize(), read(experiment)) for title, read in _SAID.items()),
             ("Project", experiment["project"]),
             ("Age", format_age(experiment["created_at"], now)),
             ("Ended", f"{format_age(experiment['ended_at'], now)} ago" if experiment["ended_at"] else None),
@@ -163,7 +192,7 @@ def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style, *,
         ]
     )
     heads[2] = f"State: {paint_state(experiment['state'], experiment['state'], colour=style.colour)}"
-    return [*heads, *_list_run_commands(experiment, long=long)]
+    return [*heads, *_list_note(experiment), *_list_run_commands(experiment, long=long)]
 
 
 def _list_run_commands(experiment: wire.ExperimentView, *, long: bool) -> list[str]:
@@ -186,6 +215,12 @@ def describe_tensorboard(experiment: wire.ExperimentView) -> str:
     address = experiment.get("tensorboard")  # a server of an earlier version does not say
     opens = f"`riseml tensorboard {experiment['id']}` opens it"
     return f"{address} ({opens})" if address else opens
+
+
+def _list_note(experiment: wire.ExperimentView) -> list[str]:
+    """Return the lines of the note, below each other."""
+    lines = [clean_text(line) for line in experiment.get("note", "").splitlines()]
+    return [f"{'' if at else 'Note: ':6}{line}" for at, line in enumerate(lines)]
 
 
 def _list_saved(experiment: wire.ExperimentView, now: datetime) -> list[tuple[str, str]]:
@@ -298,7 +333,6 @@ def _make_member_row(
     experiment: wire.ExperimentView, parameters: Mapping[str, str], now: datetime, metric: _ShownMetric | None
 ) -> list[str]:
     row = [
-        experiment["id"],
         name_state(experiment["state"], experiment["reason"]),
         format_age(experiment["created_at"], now),
     ]

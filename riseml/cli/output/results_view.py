@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from riseml.analysis.column_names import quote_name
 from riseml.analysis.rows import FIXED, Columns, ResultRow, Value
+from riseml.base.annotations import Annotation
 from riseml.base.records import dataclass
 from riseml.cli.output.csv_table import list_csv_lines
 from riseml.cli.output.paper_table import PaperTable
@@ -91,6 +93,13 @@ def make_row(result: wire.ResultView) -> ResultRow:
         workers=result["workers"],
         value=result["value"],
         scores=result["scores"],
+        annotation=Annotation(
+            result.get("name", ""),  # a server of an earlier version says nothing of it
+            tuple(result.get("tags", ())),
+            result.get("note", ""),
+            result.get("starred", False),
+            result.get("archived", False),
+        ),
     )
 
 
@@ -134,7 +143,8 @@ def list_results(
         UsageError: there is no such column.
     """
     if not results["experiments"]:
-        return [f"None of {count_noun(results['total'], 'experiment')} meets the conditions."]
+        left_out = _list_omissions(results) if results.get("archived") else ()
+        return [f"None of {count_noun(results['total'], 'experiment')} meets the conditions.", *left_out]
     entries = [_Entry(experiment, make_row(experiment)) for experiment in results["experiments"]]
     fitted = _Fitted(_choose_fields(results, chosen)) if chosen else _fit_fields(results, entries, style)
     fields = fitted.fields
@@ -172,14 +182,20 @@ def _list_notes(results: wire.ResultList, left_out: Sequence[str]) -> list[str]:
         notes.append(f"All have {same if len(same) <= _LONGEST_SAME else f'{same[:_LONGEST_SAME]}...'}")
     if left_out:
         notes.append(f"Too narrow for {', '.join(left_out)}: a wider terminal, --columns or --csv shows them")
+    notes += [*_list_omissions(results), *(f"Note: {note}" for note in results["notes"])]
+    return ["", *map(clean_text, notes)] if notes else []
+
+
+def _list_omissions(results: wire.ResultList) -> Iterator[str]:
+    """Yield a sentence for each kind of experiments that the table lacks."""
     more = results["matched"] - len(results["experiments"])
     if more > 0:
-        notes.append(f"... and {more:,} more; `-n 0` shows all, and so do --csv and --json")
+        yield f"... and {more:,} more; `-n 0` shows all, and so do --csv and --json"
+    if results.get("archived"):  # a server of an earlier version has no such key
+        yield f"Left out: {count_noun(results['archived'], 'archived experiment')}; --archived shows them"
     left = results["total"] - results["matched"]
     if left > 0:
-        notes.append(f"Left out by the conditions: {left:,} of {count_noun(results['total'], 'experiment')}")
-    notes += [f"Note: {note}" for note in results["notes"]]
-    return ["", *map(clean_text, notes)] if notes else []
+        yield f"Left out by the conditions: {left:,} of {count_noun(results['total'], 'experiment')}"
 
 
 def _describe_front(results: wire.ResultList) -> list[str]:
@@ -203,7 +219,7 @@ def _fit_fields(results: wire.ResultList, entries: Sequence[_Entry], style: Styl
 
     The parameters always stay, because they distinguish the experiments; at last they share one column.
     """
-    heads = _list_heads(ranked=bool(list_objectives(results)))
+    heads = [*_list_heads(ranked=bool(list_objectives(results))), *_list_said(entries)]
     parameters = _list_parameters(results, together=False)
     metrics = _list_metrics(results)
     ends = _list_ends()
@@ -245,6 +261,17 @@ def _is_flexible(column: Column) -> bool:
 def _list_heads(*, ranked: bool) -> list[_Field]:
     rank = _Field(Column("RANK", right=True), lambda entry: entry.view["rank"])
     return [*([rank] if ranked else []), _Field(Column("ID"), lambda entry: entry.view["id"])]
+
+
+def _list_said(entries: Sequence[_Entry]) -> list[_Field]:
+    """Return the columns of what users say, where that is not the same of all experiments."""
+    names = ("name", "tags", "marks")
+    fields = [_Field(Column(name.upper(), shrinks=True), partial(_read_fixed, name)) for name in names]
+    return [field for field in fields if len({field.read(entry) for entry in entries}) > 1]
+
+
+def _read_fixed(name: str, entry: _Entry) -> Value:
+    return FIXED[name](entry.row)
 
 
 def _list_parameters(results: wire.ResultList, *, together: bool) -> list[_Field]:
@@ -296,7 +323,7 @@ def _choose_fields(results: wire.ResultList, chosen: Sequence[str]) -> list[_Fie
 
 def _make_field(name: str, columns: Columns) -> _Field:
     reader = columns.find_reader(name)
-    right = not (name in columns.parameters or name in ("id", "reason"))
+    right = not (name in columns.parameters or name in ("id", "reason", "name", "tags", "marks", "note"))
     kind, metric, part = columns.resolve(name)
     ranks = kind == "metrics" and metric in columns.goals and part in ("", "best", _BEST_PARTS[columns.goals[metric]])
     return _Field(Column(clean_text(name), right=right), lambda entry: reader(entry.row), ranks)
@@ -336,7 +363,8 @@ def list_all_names(results: wire.ResultList, columns: Columns) -> list[str]:
     metrics = [
         columns.name_metric(name, part) for name in results["metrics"] for part in ("last", "min", "max", "step")
     ]
-    return ["rank", "id", *parameters, *metrics, "state", "reason", "time", "workers", "host", "started", "ended"]
+    ends = ["state", "reason", "time", "workers", "host", "started", "ended", "name", "tags", "marks", "note"]
+    return ["rank", "id", *parameters, *metrics, *ends]
 
 
 def make_paper_table(results: wire.ResultList, chosen: Sequence[str] = (), digits: int | None = None) -> PaperTable:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from riseml.analysis.column_names import quote_name
 from riseml.analysis.filters import list_filter_notes, parse_where
 from riseml.analysis.rows import Columns
+from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import UsageError
 from tests.unit.analysis.result_rows import ROWS, choose, make_row, names
 
@@ -184,3 +185,42 @@ def test_words_that_no_state_and_no_moment_has_are_refused(condition: str, messa
         choose(ENDED, condition)
     assert message in refused.value.message
     assert (refused.value.hint or "").startswith(hint)
+
+
+SAID = {
+    1: Annotation("Warm Up", ("baseline", "lr=0.1"), starred=True),
+    2: Annotation("other", ("Baseline",), archived=True),
+    3: NO_ANNOTATION,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "subs"),
+    [
+        ("tag:baseline", [1]),
+        ("tag:Baseline", [2]),
+        ("TAG: 'baseline' and tag:lr=0.1", [1]),
+        ("tag:lr=0.1, star", [1]),
+        ("tag:none", []),
+        ("name:warm", [1]),
+        ('name:"warm up" and star', [1]),
+        ("name:o&&starred", []),
+        ("star", [1]),
+        ("archived", [2]),
+        ("archived and name:OTHER", [2]),
+        ("star=1", [3]),
+        ("name='Warm Up'", [1]),
+        ("name!=other", [1, 3]),
+        ("marks=starred", [1]),
+    ],
+)
+def test_rows_are_chosen_by_what_users_say(text: str, subs: list[int]) -> None:
+    rows = [make_row(sub, annotation=said, parameters={"star": "1"} if sub == 3 else {}) for sub, said in SAID.items()]
+    chosen = choose(rows, text, Columns(frozenset(["star"]), frozenset()))
+    assert [row.number[1] for row in chosen] == subs
+
+
+@pytest.mark.parametrize("text", ["tag:", "tag", "name:a b", "star archived", "star or archived", "tag:a&", "(star)"])
+def test_a_condition_on_what_users_say_has_one_form(text: str) -> None:
+    with pytest.raises(UsageError, match="--where"):
+        choose([], text)

@@ -12,8 +12,8 @@ from riseml.base.annotations import (
     LONGEST_NAME,
     LONGEST_NOTE,
     BadAnnotation,
-    check_note,
     read_name,
+    read_note,
     read_tag,
 )
 from riseml.base.errors import UsageError
@@ -69,5 +69,6 @@ def test_a_word_that_is_allowed_is_never_an_id_and_reads_as_itself(text: str) ->
 @pytest.mark.parametrize("text", ["a\0b", "\udcff", "x" * (LONGEST_NOTE + 1)])
 def test_a_note_that_cannot_be_stored_is_refused(text: str) -> None:
     with pytest.raises(BadAnnotation):
-        check_note(text)
-    check_note("**lr** warmup\r\n\tand \x1b[2J")
+        read_note(text)
+    note = "**lr** warmup\r\n\tand \x1b[2J"
+    assert read_note(note) == note

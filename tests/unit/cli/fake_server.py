@@ -9,7 +9,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from riseml import __version__, wire
+from riseml.base.names import looks_like_id
 from riseml.base.wire_revision import find_package, read_revision
 from riseml.files.archives.entries import ArchiveEntry, EntryKind
 from riseml.files.archives.manifest import read_manifest
@@ -248,9 +249,28 @@ class FakeServer:
                 before = int(asked.get("before", 2**31))
                 older = [one for one in self.experiments.values() if int(one["id"]) < before]
                 return JSONResponse({"experiments": older[-int(asked.get("limit", len(older) or 1)) :]})
+            case "GET", ["names", "find"]:
+                return self._find_name(request.query_params["word"])
             case _, ["experiments", identity, *rest]:
-                return self._answer_experiment(request, identity, rest)
+                return self._answer_experiment(request, identity, rest, body)
         raise AssertionError(f"unexpected {request.method} {request.url}")
+
+    def _annotate(self, identity: str, change: Mapping[str, Any]) -> Response:
+        """Change what is said about an experiment that exists."""
+        experiment: Any = self.experiments[identity]
+        tags = [*experiment["tags"], *change.get("add_tags", [])]
+        experiment |= {name: value for name, value in change.items() if name in experiment}
+        experiment["tags"] = [tag for tag in tags if tag not in change.get("remove_tags", [])]
+        return JSONResponse({key: experiment[key] for key in ("id", "name", "tags", "note", "starred", "archived")})
+
+    def _find_name(self, word: str) -> Response:
+        """Answer with the ID of the experiment with this name or tag."""
+        named = [one["id"] for one in self.experiments.values() if word == one["name"] or word in one["tags"]]
+        if named or looks_like_id(word):
+            return JSONResponse({"id": named[0] if named else word})
+        message = f"{word!r} is not an experiment ID, and no experiment has this name or tag"
+        body = {"kind": "NotFound", "message": message, "hint": "an ID looks like 4", "exit_code": 3}
+        return JSONResponse({"error": body}, 404)
 
     def _answer_files(self, method: str, digest: str, rest: list[str], body: bytes) -> Response:
         if method == "HEAD":
@@ -273,11 +293,15 @@ class FakeServer:
             self.snapshots[digest] = {entry.path: self.contents[entry.content] for entry in files}
         return JSONResponse({"missing": missing})
 
-    def _answer_experiment(self, request: Request, identity: str, rest: list[str]) -> Response:
+    def _answer_experiment(self, request: Request, identity: str, rest: list[str], body: bytes) -> Response:
         found = self.experiments.get(".".join(identity.split(".")[:1]))
         if found is None:
-            body = {"kind": "NotFound", "message": f"there is no experiment {identity}", "hint": None, "exit_code": 3}
-            return JSONResponse({"error": body}, 404)
+            message = f"there is no experiment {identity}"
+            failure = {"kind": "NotFound", "message": message, "hint": None, "exit_code": 3}
+            return JSONResponse({"error": failure}, 404)
+        if rest == ["annotation"]:
+            self.bodies.append(json.loads(body))
+            return self._annotate(identity, self.bodies[-1])
         if rest == ["logs"]:
             return StreamingResponse(self._stream(request), media_type="application/x-ndjson")
         return JSONResponse(found)

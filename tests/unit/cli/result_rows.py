@@ -31,6 +31,11 @@ def make_result(sub: int, rank: int | None, *metrics: wire.MetricView, **changes
     result: wire.ResultView = {
         "id": f"144.{sub}",
         "project": "toaster",
+        "name": "",
+        "tags": [],
+        "note": "",
+        "starred": False,
+        "archived": False,
         "rank": rank,
         "value": metrics[0]["max"] if metrics and rank else None,
         "scores": {},
@@ -57,6 +62,7 @@ FOUND: wire.ResultList = {
     "objective": {"metric": "accuracy", "goal": "maximize", "rule": "best", "words": "the largest accuracy"},
     "objectives": [],  # as a server of an earlier version answers
     "total": 4,
+    "archived": 0,
     "matched": 3,
     "parameters": ["lr"],
     "same": {"epochs": "20"},

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
 
 from riseml import wire
-from riseml.base.annotations import BadAnnotation, check_note, read_name, read_tag
+from riseml.base.annotations import read_text
 from riseml.base.errors import UsageError
 from riseml.base.names import experiment_name, parse_id
 from riseml.server.api.routes.experiment_routes import Name
@@ -57,27 +56,12 @@ def _read_change(request: wire.AnnotationChange) -> AnnotationChange:
         UsageError: a name, a tag or the note is not allowed.
     """
     note = request.get("note")
-    if note is not None:
-        _read("note", note, _pass_note)
     name = request.get("name")
     return AnnotationChange(
-        name=_read("name", name, read_name) if name else name,
-        added=tuple(_read("tag", tag, read_tag) for tag in request.get("add_tags", ())),
-        removed=tuple(_read("tag", tag, read_tag) for tag in request.get("remove_tags", ())),
-        note=note,
+        name=read_text("name", name) if name else name,
+        added=tuple(read_text("tag", tag) for tag in request.get("add_tags", ())),
+        removed=tuple(read_text("tag", tag) for tag in request.get("remove_tags", ())),
+        note=read_text("note", note) if note else note,
         starred=request.get("starred"),
         archived=request.get("archived"),
     )
-
-
-def _pass_note(text: str) -> str:
-    check_note(text)
-    return text
-
-
-def _read(kind: str, text: str, read: Callable[[str], str]) -> str:
-    try:
-        return read(text)
-    except BadAnnotation as bad:
-        subject = "the note" if kind == "note" else f"the {kind} {text[:80]!r}"
-        raise UsageError(f"{subject} {bad.problem}", bad.hint) from None

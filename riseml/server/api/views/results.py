@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
@@ -23,15 +23,18 @@ from riseml.analysis.ranking import (
     sort_rows,
 )
 from riseml.analysis.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
+from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import experiment_name, parse_id
 from riseml.base.records import dataclass
+from riseml.base.states import TERMINAL
 from riseml.model import SearchPlan
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.objective_view import show_objective
-from riseml.server.api.views.record_views import count_run_seconds
+from riseml.server.api.views.record_views import count_run_seconds, show_annotation
 from riseml.server.services import Stores
 from riseml.spec.config.conditions import list_constrained_metrics, measure_excess
+from riseml.store.annotations import Subject
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
 
@@ -52,6 +55,7 @@ class ResultQuery:
     project: str | None = None
     where: tuple[str, ...] = ()  # texts of conditions; all must hold
     sort: str = ""  # `-accuracy,time`; empty: by the objective
+    archived: bool = False  # with archived experiments that have ended, and that are not named
     limit: int | None = None  # rows of the answer; None: all
 
 
@@ -62,6 +66,8 @@ class _RowSources:
     outcomes: Mapping[str, ExperimentOutcome]  # by their names, oldest first
     metrics: Summaries
     runs: Mapping[int, ExperimentRun]  # by their keys in the store; empty: read later, for the shown experiments only
+    annotations: Mapping[str, Annotation]  # by the names of experiments; without those about which nothing is said
+    hidden: int  # archived experiments that are left out
     moment: datetime  # now
 
 
@@ -98,7 +104,9 @@ def match_rows(query: ResultQuery, stores: Stores, moment: datetime) -> MatchedR
         NotFound: there is no such experiment.
         UsageError: neither IDs nor a project are named, or a condition or a column is wrong.
     """
-    sources = _load_rows(query, stores, moment)
+    conditions = [condition for text in query.where for condition in parse_where(text)]
+    shows_archived = query.archived or any(condition.name == "archived" for condition in conditions)
+    sources = _load_rows(query, stores, moment, hides=not shows_archived)
     rows = [_make_row(name, outcome, sources) for name, outcome in sources.outcomes.items()]
     metrics = frozenset(list_metrics(rows))
     parameters = frozenset(list_parameters(rows))
@@ -107,7 +115,6 @@ def match_rows(query: ResultQuery, stores: Stores, moment: datetime) -> MatchedR
     objectives = _choose_objectives(keys, _find_objectives(plans.values()), (metrics, parameters))
     columns = Columns(parameters, metrics, {objective.metric: objective.goal for objective in objectives})
     rows = _mark_rows(_add_values(rows, sources, objectives, stores), sources, plans, stores)
-    conditions = [condition for text in query.where for condition in parse_where(text)]
     matched = sort_rows(filter_rows(rows, conditions, columns, moment), keys, columns)
     ranks = _rank_rows(matched, objectives)
     if objectives and not keys:
@@ -138,6 +145,7 @@ def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.R
         "objective": show_objective(objective) if objective else None,
         "objectives": [show_objective(ranking) for ranking in matched.objectives],
         "total": matched.total,
+        "archived": matched.sources.hidden,
         "matched": len(rows),
         "parameters": varying,
         "same": same,
@@ -246,7 +254,7 @@ def _read_values(
     return {**judged, **stores.run_values.read_values(summaries, objective)}
 
 
-def _load_rows(query: ResultQuery, stores: Stores, moment: datetime) -> _RowSources:
+def _load_rows(query: ResultQuery, stores: Stores, moment: datetime, *, hides: bool) -> _RowSources:
     outcomes = stores.outcomes.read_outcomes(stores.owner.user, _make_outcome_query(query, stores))
     if not outcomes:
         subject = f"project {query.project} has" if not query.names else f"{', '.join(query.names)} names"
@@ -257,10 +265,39 @@ def _load_rows(query: ResultQuery, stores: Stores, moment: datetime) -> _RowSour
         canonical_id = parse_id(name)
         if experiment_name(canonical_id.number, canonical_id.sub) not in by_name.keys() | sets:
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
-    ids = [outcome.id for outcome in outcomes]
+    annotations = dict(_read_annotations(by_name, stores))
+    hidden = _find_hidden(query, by_name, annotations) if hides else frozenset()
+    by_name = {name: outcome for name, outcome in by_name.items() if name not in hidden}
+    ids = [outcome.id for outcome in by_name.values()]
     needs_runs = any(name in text for text in (query.sort, *query.where) for name in _RUN_COLUMNS)
     runs = stores.outcomes.read_runs(ids) if needs_runs else {}
-    return _RowSources(by_name, stores.metrics.read_summaries(ids), runs, moment)
+    return _RowSources(by_name, stores.metrics.read_summaries(ids), runs, annotations, len(hidden), moment)
+
+
+def _read_annotations(outcomes: Mapping[str, ExperimentOutcome], stores: Stores) -> Iterator[tuple[str, Annotation]]:
+    """Yield what users say about each experiment. What they say about a set holds for its members."""
+    numbers = {outcome.number for outcome in outcomes.values()}
+    annotations = stores.annotations.load(stores.owner.user, numbers)
+    for name, outcome in outcomes.items() if annotations else ():
+        own = annotations.get(Subject(outcome.number, outcome.sub or 0), NO_ANNOTATION)
+        of_set = annotations.get(Subject(outcome.number), NO_ANNOTATION)
+        merged = own.add_set(of_set) if outcome.sub else own
+        if merged != NO_ANNOTATION:
+            yield name, merged
+
+
+def _find_hidden(
+    query: ResultQuery, outcomes: Mapping[str, ExperimentOutcome], annotations: Mapping[str, Annotation]
+) -> frozenset[str]:
+    """Return the names of archived experiments that have ended and that the request does not name, by themselves or by
+    their set."""
+    named = {str(parse_id(name)) for name in query.names}
+    return frozenset(
+        name
+        for name, annotation in annotations.items()
+        if annotation.archived and outcomes[name].state in TERMINAL
+        if named.isdisjoint((name, str(outcomes[name].number)))
+    )
 
 
 def _make_outcome_query(query: ResultQuery, stores: Stores) -> OutcomeQuery:
@@ -285,6 +322,7 @@ def _make_row(name: str, outcome: ExperimentOutcome, sources: _RowSources) -> Re
         (outcome.number, outcome.sub or 0),
         outcome.parameters,
         sources.metrics.get(outcome.id, _NO_METRICS),
+        annotation=sources.annotations.get(name, NO_ANNOTATION),
     )
     run = sources.runs.get(outcome.id)
     if run is None:
@@ -314,6 +352,7 @@ def _show_results(placed: Mapping[str, _Placed], sources: _RowSources, stores: S
         views[name] = {
             "id": name,
             "project": outcome.project,
+            **show_annotation(sources.annotations.get(name, NO_ANNOTATION)),
             "rank": placed[name].rank,
             "value": placed[name].value,
             "scores": dict(placed[name].scores),
