@@ -99,10 +99,15 @@ def parse_memory(text: str) -> int:
     return mib
 
 
-def is_bare_gib(text: str) -> bool:
-    """Return True for an amount of memory that is taken as GiB although it has no unit: `4`, `63`."""
+def find_assumed_unit(text: str) -> str:
+    """Return the unit of an amount of memory that is written without one; empty when it has one.
+
+    Example:
+        >>> find_assumed_unit("16"), find_assumed_unit("4096"), find_assumed_unit("4GiB")
+        ('GiB', 'MiB', '')
+    """
     size = _parse_size(text)
-    return not size.prefix and size.amount < _BARE_MIB
+    return "" if size.prefix else "MiB" if size.amount >= _BARE_MIB else "GiB"
 
 
 def _parse_size(text: str) -> Size:

@@ -10,7 +10,7 @@ from dataclasses import field, fields, replace
 from typing import Any, TypeVar, cast
 
 from riseml.base.records import dataclass
-from riseml.spec.scalars.quantities import is_bare_gib, parse_boolean, parse_duration, parse_memory, parse_number
+from riseml.spec.scalars.quantities import find_assumed_unit, parse_boolean, parse_duration, parse_memory, parse_number
 from riseml.spec.scalars.texts import BadText, is_valid_text
 from riseml.spec.yaml.document import Node, ScalarNode, SequenceNode
 from riseml.spec.yaml.problems import FilePosition, KeyPath, Problem, Severity, make_problem
@@ -33,6 +33,7 @@ class SourceFile:
     bad: set[KeyPath] = field(default_factory=set)  # paths with an unusable value
     filled: dict[KeyPath, str] = field(default_factory=dict)  # the placeholders that parameters have filled, as written
     _wrong: set[str] = field(default_factory=set)  # paths with an error, as texts
+    _assumed: dict[str, Problem] = field(default_factory=dict)  # units of memory that the file leaves out
 
     def find_position(self, path: KeyPath) -> FilePosition:
         """Return the position of a value, or of the nearest section around it."""
@@ -77,11 +78,22 @@ class SourceFile:
         return None if value is None else kind(value)
 
     def _read_memory(self, path: KeyPath) -> int | None:
-        """Return the memory at a path in MiB. A number without a unit that is taken as GiB is noted as a warning."""
+        """Return the memory at a path in MiB. A number without a unit is noted as a warning, once for each unit."""
         mib = self._parse_at(path, parse_memory)
-        if mib is not None and is_bare_gib(text := self.value_at(path)):
-            self.warn(path, f"{text} has no unit and is read as {text} GiB", f"write {text}GiB, or {text}MiB")
+        if mib is not None and (unit := find_assumed_unit(text := self.value_at(path))):
+            self._warn_of_unit(path, text, unit)
         return mib
+
+    def _warn_of_unit(self, path: KeyPath, text: str, unit: str) -> None:
+        """Note the first amount of the file that lacks a unit; sections are read in an order of their own."""
+        hint = f"write {text}GiB, or {text}MiB" if unit == "GiB" else f"write {text}MiB"
+        message = f"{text} has no unit and is read as {text} {unit}"
+        problem = make_problem(self.find_key_position(path), path, message, hint, Severity.WARNING)
+        noted = self._assumed.get(unit)
+        if noted is None or (problem.line, problem.column) < (noted.line, noted.column):
+            self.problems = [other for other in self.problems if other is not noted]
+            self._assumed[unit] = problem
+            self.add_problem(problem)
 
     def _parse_at(self, path: KeyPath, parse_text: Callable[[str], T]) -> T | None:
         text = self.value_at(path)

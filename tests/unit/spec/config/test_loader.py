@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES)
 def test_every_documented_form_has_no_problem(text: str) -> None:
-    assert check_config(text).problems == ()
+    """Memory without a unit, which RiseML's documentation writes, has a warning that says how riseml reads it."""
+    assert [problem for problem in check_config(text).problems if "has no unit" not in problem.problem] == []
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").rglob("*.yml")), ids=lambda file: file.name)

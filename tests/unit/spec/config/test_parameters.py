@@ -15,6 +15,7 @@ def _parameter(text: str) -> tuple[str, ...]:
 def test_undefined_parameters_of_the_seed_are_located() -> None:
     found = check_config(DISTRIBUTED).problems
     assert [(one.line, one.column, one.problem) for one in found] == [
+        (6, 5, "16384 has no unit and is read as 16384 MiB"),
         (19, 40, 'there is no parameter "num-layers"'),
         (20, 43, 'there is no parameter "learning-rate"'),
     ]

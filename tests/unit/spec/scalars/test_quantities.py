@@ -51,19 +51,34 @@ MEMORY_KEYS = pytest.mark.parametrize("key", ["resources: {mem: %s}", "limits: {
 
 
 @MEMORY_KEYS
-@pytest.mark.parametrize("text", ["4", "63", ".5"])
-def test_a_number_without_a_unit_below_64_is_gib_with_a_warning(key: str, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "unit", "hint"),
+    [
+        ("4", "GiB", "write 4GiB, or 4MiB"),
+        ("63", "GiB", "write 63GiB, or 63MiB"),
+        (".5", "GiB", "write .5GiB, or .5MiB"),
+        ("64", "MiB", "write 64MiB"),
+        ("16384", "MiB", "write 16384MiB"),
+    ],
+)
+def test_a_number_without_a_unit_has_a_warning_with_the_unit(key: str, text: str, unit: str, hint: str) -> None:
     checked = check_config(f"{HEAD}  run: b\n  {key % text}\n")
     (warning,) = checked.problems
     assert checked.spec is not None
     assert warning.severity is Severity.WARNING
-    assert warning.problem == f"{text} has no unit and is read as {text} GiB"
-    assert warning.hint == f"write {text}GiB, or {text}MiB"
+    assert warning.problem == f"{text} has no unit and is read as {text} {unit}"
+    assert warning.hint == hint
+
+
+def test_a_missing_unit_is_said_once_for_each_unit() -> None:
+    text = f"{HEAD}  run: b\n  resources: {{mem: 4096}}\n  limits: {{mem: 8192}}\n  shm_size: 2\n"
+    places = [(problem.path, problem.hint) for problem in check_config(text).problems]
+    assert places == [("train.resources.mem", "write 4096MiB"), ("train.shm_size", "write 2GiB, or 2MiB")]
 
 
 @MEMORY_KEYS
-@pytest.mark.parametrize("text", ["64", "16384", "63GiB", "63M"])
-def test_other_amounts_of_memory_have_no_warning(key: str, text: str) -> None:
+@pytest.mark.parametrize("text", ["4GiB", "63M"])
+def test_an_amount_of_memory_with_a_unit_has_no_warning(key: str, text: str) -> None:
     assert check_config(f"{HEAD}  run: b\n  {key % text}\n").problems == ()
 
 
