@@ -10,7 +10,7 @@ from typing import Any, Literal
 from riseml.base.records import dataclass
 from riseml.job_programs.host_test import PREFIX
 
-Unit = Literal["MB/s", "GFLOP/s", "GB/s", "us"]
+Unit = Literal["MB/s", "GFLOP/s", "GB/s", "us", "cores", "MiB"]
 """Of a measured value: us are microseconds."""
 
 _SLOW = 0.5  # share of what its peers reach
@@ -35,7 +35,11 @@ class HostMeasure:
     def describe(self) -> str:
         """Return the value for people: `output write 310 MB/s`."""
         name = f"GPU {self.gpu} {self.name}" if self.gpu else self.name
-        return f"{name} {self.value:,.0f} {self.unit}"
+        return f"{name} {_format_amount(self.value, self.unit)}"
+
+
+def _format_amount(value: float, unit: Unit) -> str:
+    return f"{value:,.{2 if unit == 'cores' else 0}f} {unit}"
 
 
 def read_report(lines: Iterable[str]) -> Mapping[str, Any] | None:
@@ -65,6 +69,9 @@ def list_host_measures(host: str, report: Mapping[str, Any]) -> Iterator[HostMea
     if report["allreduce"] is not None:
         models = "+".join(sorted(gpu["model"] for gpu in report["gpus"]))
         yield HostMeasure(host, "all-reduce", report["allreduce"], "GB/s", model=models)
+    if (stress := report["stress"]) is not None:
+        yield HostMeasure(host, "stress", stress["reached"], "cores")
+        yield HostMeasure(host, "stress memory", stress["held"], "MiB")
 
 
 def list_link_measures(hosts: tuple[str, str], report: Mapping[str, Any]) -> Iterator[HostMeasure]:
@@ -79,6 +86,10 @@ def list_faults(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong on a host, whatever the others reach."""
     if report["memory_wrong"]:
         yield f"{report['memory_wrong']} MiB of memory did not keep what was written"
+    stress = report["stress"] or {"wrong": 0, "ended": []}
+    if stress["wrong"]:
+        yield f"{stress['wrong']} MiB of memory did not keep what was written under stress"
+    yield from (f"a process of the stress ended by itself: {end}" for end in dict.fromkeys(stress["ended"]))
     for folder, name in (("disk", "its disk"), ("output", "OUTPUT_DIR")):
         if not report[folder]["right"]:
             yield f"{name} did not give back what was written"
@@ -87,7 +98,10 @@ def list_faults(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def list_notes(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a job could not test, and why."""
+    """Yield what a job could not test, and why, and how long it stressed its host."""
+    if (stress := report["stress"]) is not None:
+        amounts = f"{stress['cores']:g} cores and {stress['mib']} MiB"
+        yield f"the stress of {amounts} took {stress['rounds']} times {stress['seconds']:g} s"
     yield from filter(None, (report["no_gpus"], report["no_allreduce"]))
 
 
@@ -124,6 +138,6 @@ def find_slow(measures: Sequence[HostMeasure]) -> dict[str, list[str]]:
         is_slow = measure.value * _SLOW > usual if measure.less_is_better else measure.value < usual * _SLOW
         if is_slow:
             slow.setdefault(measure.place, []).append(
-                f"{measure.describe()}, and its peers reach {usual:,.0f} {measure.unit}"
+                f"{measure.describe()}, and its peers reach {_format_amount(usual, measure.unit)}"
             )
     return slow

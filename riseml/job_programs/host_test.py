@@ -1,6 +1,6 @@
 """What `riseml system test` runs in a job: it measures a host, and checks that what it stores and computes is right.
 
-    host_test.py host OPTIONS      cores, memory, disks and GPUs of the host on which it runs
+    host_test.py host OPTIONS      cores, memory, disks and GPUs of the host on which it runs, then stress
     host_test.py listen            answers the connections of `link`, at ROLE_PORT
     host_test.py link OPTIONS      latency and rate of the network to LISTENER_ADDRESS
     host_test.py allreduce RANK SIZE PORT    one rank of an all-reduce over the GPUs, with torch and NCCL
@@ -16,13 +16,15 @@ import array
 import ctypes
 import hashlib
 import json
+import math
 import os
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 PREFIX = "riseml system test: "
 _MIB = 1 << 20
@@ -162,6 +164,83 @@ def measure_memory(seconds: float, mib: int) -> tuple[float, int]:
         spent = time.monotonic() - begin
         if spent >= seconds:
             return moved * _MIB / 1e6 / spent, wrong
+
+
+class StressOrder(NamedTuple):
+    """How a host is stressed: never above what the job asked for."""
+
+    rounds: int  # 0: it is not stressed
+    seconds: float  # of each round
+    cores: float  # that compute: 1.5 are two processes that compute three quarters of the time
+    mib: int  # of memory that are held and checked
+
+
+def stress_host(order: StressOrder) -> dict[str, Any]:
+    """Compute in processes that hold memory, round by round; return the cores and the memory that they reached."""
+    workers = max(1, math.ceil(order.cores))
+    mib = max(1, order.mib // workers)
+    computed = passed = 0.0
+    wrong = 0
+    peak = 0
+    failures: list[str] = []
+    for number in range(1, order.rounds + 1):
+        begin = time.monotonic()
+        children = [_start_load(order.seconds, order.cores / workers, mib) for _ in range(workers)]
+        memory = 0
+        used = 0.0
+        for pid, reader in children:
+            with os.fdopen(reader, "rb") as file:
+                answer = file.read().split()
+            _, status, use = os.wait4(pid, 0)
+            used += use.ru_utime + use.ru_stime
+            if len(answer) == 2:
+                memory += int(answer[0])
+                wrong += int(answer[1])
+            else:
+                failures.append(f"signal {status}" if 0 < status < 128 else f"exit code {status >> 8}")
+        spent = time.monotonic() - begin
+        computed += used
+        passed += spent
+        peak = max(peak, memory)
+        print(f"stress {number} of {order.rounds}: {used / spent:.2f} cores, {memory} MiB", flush=True)
+    return {**order._asdict(), "reached": computed / passed, "held": peak, "wrong": wrong, "ended": failures}
+
+
+def _start_load(seconds: float, share: float, mib: int) -> tuple[int, int]:
+    """Start a process that loads a part of one core and holds memory; return it and where it writes what came of it."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.write(writer, f"{mib} {load_core(seconds, share, mib)}".encode())
+            code = 0
+        finally:  # also without memory: the parent goes on alone
+            os._exit(code)
+    os.close(writer)
+    return pid, reader
+
+
+def load_core(seconds: float, share: float, mib: int) -> int:
+    """Hold memory and compute over it for a share of the time; return the MiB that did not keep what was written."""
+    block = os.urandom(_MIB)
+    digest = hashlib.sha256(block).digest()
+    begin = time.monotonic()
+    used = time.process_time()
+    memory = memoryview(bytearray(mib * _MIB))
+    for at in range(mib):
+        memory[at * _MIB : (at + 1) * _MIB] = block
+    pause = threading.Event()  # nobody sets it
+    wrong = at = 0
+    while time.monotonic() - begin < seconds:
+        part = memory[at * _MIB : (at + 1) * _MIB]
+        wrong += hashlib.sha256(part).digest() != digest
+        part[:] = block
+        at = (at + 1) % mib
+        ahead = (time.process_time() - used) / share - (time.monotonic() - begin)
+        if share < 1 and ahead > 0:
+            pause.wait(min(ahead, seconds))
+    return wrong
 
 
 def measure_folder(folder: str, mib: int) -> tuple[float, float, bool]:
@@ -429,7 +508,7 @@ def reduce_rank(rank: int, size: int, port: int) -> None:
     torch.distributed.destroy_process_group()
 
 
-def measure_host(seconds: float, cores: int, mib: int, gpus: int) -> dict[str, Any]:
+def measure_host(seconds: float, cores: int, mib: int, gpus: int, stress: StressOrder) -> dict[str, Any]:
     """Return everything that the job measures of its host."""
     output = os.environ["OUTPUT_DIR"]
     report: dict[str, Any] = {"cores": measure_cores(seconds, cores)}
@@ -440,6 +519,7 @@ def measure_host(seconds: float, cores: int, mib: int, gpus: int) -> dict[str, A
     report["file"] = leave_file(output)
     report["gpus"], report["no_gpus"] = measure_gpus(seconds) if gpus else ([], "")
     report["allreduce"], report["no_allreduce"] = run_allreduce(len(report["gpus"]))
+    report["stress"] = stress_host(stress) if stress.rounds else None
     return report
 
 
@@ -530,8 +610,9 @@ def main(arguments: list[str]) -> None:
     else:
         report = measure_link(float(arguments[1])) if kind == "link" else None
         if report is None:
-            seconds, cores, mib, gpus = arguments[1:]
-            report = measure_host(float(seconds), int(cores), int(mib), int(gpus))
+            seconds, cores, mib, gpus, *order = arguments[1:]
+            stress = StressOrder(int(order[0]), float(order[1]), float(order[2]), int(order[3]))
+            report = measure_host(float(seconds), int(cores), int(mib), int(gpus), stress)
         print(PREFIX + json.dumps(report), flush=True)
 
 

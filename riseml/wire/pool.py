@@ -157,10 +157,10 @@ class MeasureView(TypedDict):
     """One value that `system test` measured."""
 
     name: (
-        str  # `cores` (SHA-256 on each), `memory`, `disk write`, `output read`, `product`, `all-reduce`, `latency`, ...
+        str  # `cores` (SHA-256 on each), `memory`, `disk write`, `output read`, `product`, `all-reduce`, `stress`, ...
     )
     value: float
-    unit: Literal["MB/s", "GFLOP/s", "GB/s", "us"]
+    unit: Literal["MB/s", "GFLOP/s", "GB/s", "us", "cores", "MiB"]
     gpu: str  # UUID; empty: it is not of one GPU
 
 

@@ -19,7 +19,7 @@ from riseml.cli.commands.experiments import TEST_PROJECT
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.tables import Column, build_table
-from riseml.cli.output.text import count_noun
+from riseml.cli.output.text import count_noun, format_seconds
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _IMAGE = "python:3.11"
 _LEAST_MEM = 64  # MiB of a job: Python and the buffers that it compares
+_PYTHON_MEM = 48  # MiB of a job that the stress leaves to Python
 _MOST_FILE = 1024  # MiB that a job writes to its disk and to OUTPUT_DIR
 _MOST_PAIRS = 45  # ten hosts; beyond, each host is tested with the next one alone
 _FINDINGS = (Column("HOST"), Column("OUTCOME"), Column("ID"), Column("FOUND", folds=True))
@@ -43,6 +44,13 @@ class _TestPlan:
     seconds: float  # length of each measure
     gpus: int | None  # GPUs of each job; None: all that are free on its host
     builds: bool  # each job has a new environment
+    rounds: int  # rounds of stress; 0: none
+    stress: float  # seconds of each round
+
+    @property
+    def stress_seconds(self) -> float:
+        """How long the stress of one host takes."""
+        return self.rounds * self.stress
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +68,47 @@ def run_system_test(  # noqa: PLR0913  # one parameter for each option of the co
     context: typer.Context,
     hosts: Annotated[list[str] | None, typer.Argument(metavar="[HOST...]", help="Only these hosts.")] = None,
     *,
-    host: Annotated[list[str] | None, typer.Option("--host", metavar="NAME", help="Only this host.")] = None,
+    host: Annotated[
+        list[str] | None, typer.Option("--host", "--nodename", metavar="NAME", help="Only this host.")
+    ] = None,
     image: Annotated[
         str, typer.Option(metavar="IMAGE", help="An image with Python; with torch, GPUs are tested together, too.")
     ] = _IMAGE,
     jobs: Annotated[int, typer.Option("--num-jobs", min=1, max=100, metavar="N", help="Jobs for each host.")] = 1,
     cpus: Annotated[
-        float, typer.Option("--cpus", "--num-cpus", min=0.01, metavar="N", help="Cores that each job loads.")
+        float,
+        typer.Option(
+            "--cpus", "--num-cpus", "--request-cpus", min=0.01, metavar="N", help="Cores that each job gets and loads."
+        ),
     ] = 1,
-    mem: Annotated[str, typer.Option(metavar="SIZE", help="Memory that each job writes and reads.")] = "512MiB",
+    mem: Annotated[
+        str, typer.Option("--mem", "--request-mem", metavar="SIZE", help="Memory that each job gets, writes and reads.")
+    ] = "512MiB",
     gpus: Annotated[
         int | None,
         typer.Option(min=0, metavar="N", show_default=False, help="GPUs of each job. Default: all that are free."),
     ] = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=3600, metavar="S", help="For each measure.")] = 5,
+    rounds: Annotated[
+        int, typer.Option(min=0, max=1000, metavar="N", help="Rounds of stress on cores and memory; 0: none.")
+    ] = 15,
+    stress: Annotated[float, typer.Option(min=0.1, max=3600, metavar="S", help="For each round of stress.")] = 20,
     network: Annotated[bool, typer.Option("--network/--no-network", help="Test the network between hosts.")] = True,
     builds: Annotated[bool, typer.Option("--force-build-steps", help="Build a new environment for it.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Test each host with real jobs: cores, memory, disks, OUTPUT_DIR, GPUs, and the network between hosts.
 
+    Then each job stresses the cores and the memory that it asked for: 15 rounds of 20 s, which `--rounds 1` shortens.
     The jobs are experiments with IDs and take the same way as every other; once they have ended, `riseml status -a`
     does not list them. The exit code is 1 when something is wrong, or worse than half of what its peers reach.
     """
     command: CommandContext = context.obj
     command = replace(command, asks=command.asks and not json)
-    plan = _TestPlan(image, cpus, _read_mem(mem), seconds, gpus, builds)
+    plan = _TestPlan(image, cpus, _read_mem(mem), seconds, gpus, builds, rounds, stress)
+    if rounds:
+        length = format_seconds(plan.stress_seconds)
+        command.printer.say(f"The stress of each host takes {length}; `--rounds 1` takes {format_seconds(stress)}.")
     with command.connect_to_run() as client:
         pool = {view["name"]: view for view in client.get_system()["hosts"]}
         chosen = [*(hosts or []), *(host or [])] or sorted(pool)
@@ -151,11 +174,13 @@ def _make_host_test(
     free = 0 if view is None else view["gpus"] - view["gpus_used"]
     gpus = free if plan.gpus is None else plan.gpus
     buffer = max(8, (plan.mem - 32) // 2)  # Python and both blocks take the rest
+    stressed = max(8, plan.mem - _PYTHON_MEM)
     arguments = f"host {plan.seconds:g} {max(1, math.ceil(plan.cpus))} {min(buffer, _MOST_FILE)} {gpus}"
+    arguments += f" {plan.rounds} {plan.stress:g} {plan.cpus:g} {stressed}"
     train: dict[str, object] = {
         "image": plan.image,
         "resources": _make_resources(name, plan) | ({"gpus": gpus} if gpus else {}),
-        "max_duration": f"{600 + int(plan.seconds * 10)}s",
+        "max_duration": f"{600 + int(plan.seconds * 10 + plan.stress_seconds * 2)}s",
         "run": _write_run(arguments),
     }
     if gpus:

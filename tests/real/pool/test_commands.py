@@ -86,14 +86,17 @@ def test_a_host_with_another_storage_does_not_join(pool_rig: PoolRig) -> None:
 def test_jobs_of_a_system_test_have_what_its_options_say(pool_rig: PoolRig) -> None:
     assert "there is no such host" in ask(pool_rig, "system", "test", "h9", code=1)
     larger = ("--num-jobs", "2", "--num-cpus", "0.5", "--mem", "64MiB", "--force-build-steps", "--seconds", "0.1")
-    words = ["system", "test", "--host", "h1", "--image", BASE, *larger, "--json"]
+    shorter = ("--rounds", "1", "--stress", "0.1")
+    words = ["system", "test", "--host", "h1", "--image", BASE, *larger, *shorter, "--json"]
     found = json.loads(run_riseml(words, pool_rig.home, pool_rig.environ(), 3 * DEADLINE).stdout)["findings"]
     assert [(one["host"], one["outcome"] == "failed") for one in found] == [("h1", False)] * 2
+    held = [measure["value"] for one in found for measure in one["measures"] if measure["name"] == "stress memory"]
+    assert held == [16, 16]
     ran = [pool_rig.experiment(one["id"]) for one in found]
     assert [(one["jobs"][1]["cpus"], one["jobs"][1]["mem_mib"]) for one in ran] == [(0.5, 64)] * 2
     assert {one["jobs"][0]["reason"] for one in ran} <= {"COMPLETED", "CACHED"}
     assert "COMPLETED" in {one["jobs"][0]["reason"] for one in ran}, "its environment was built"
-    assert "this can never run" in ask(pool_rig, "system", "test", "h1", "--num-cpus", "64", code=1)
+    assert "this can never run" in ask(pool_rig, "system", "test", "h1", "--num-cpus", "64", "--rounds", "0", code=1)
 
 
 def test_explain_names_what_is_missing(pool_rig: PoolRig) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.support.command import run_riseml
 from tests.support.rig import Rig
 
-QUICK = ("--seconds", "0.1", "--cpus", "0.1", "--mem", "64MiB")
+QUICK = ("--seconds", "0.1", "--request-cpus", "0.1", "--request-mem", "64MiB", "--rounds", "2", "--stress", "0.1")
 
 
 def test_a_machine_is_measured_and_its_output_read_from_both_sides(process_rig: Rig, tmp_path: Path) -> None:
@@ -17,9 +17,11 @@ def test_a_machine_is_measured_and_its_output_read_from_both_sides(process_rig: 
     (finding,) = json.loads(done.stdout)["findings"]
     assert (finding["host"], finding["outcome"]) == ("this-machine", "ok")
     values = {measure["name"]: measure["value"] for measure in finding["measures"]}
-    names = {"cores", "memory", "disk write", "disk read", "output write", "output read"}
+    names = {"cores", "memory", "disk write", "disk read", "output write", "output read", "stress", "stress memory"}
     assert values.keys() >= names
     assert min(values.values()) > 0
+    assert values["stress memory"] == 16, "64 MiB without those of Python"
+    assert f"{finding['id']}.train stress 2 of 2: " in " ".join(process_rig.lines(finding["id"], follow=False))
     assert json.loads(done.stdout)["links"] == []
 
 

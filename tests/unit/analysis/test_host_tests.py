@@ -28,7 +28,7 @@ def gpu(index: int, **more: Any) -> dict[str, Any]:
 def report(cores: float = 100, gpus: list[dict[str, Any]] | None = None, **more: Any) -> dict[str, Any]:
     folder = {"write": 300.0, "read": 900.0, "right": True}
     found = {"cores": cores, "memory": 5000.0, "memory_wrong": 0, "disk": folder, "output": folder, "file": "x"}
-    return found | {"gpus": gpus or [], "no_gpus": "", "allreduce": None, "no_allreduce": ""} | more
+    return found | {"gpus": gpus or [], "no_gpus": "", "allreduce": None, "no_allreduce": "", "stress": None} | more
 
 
 def measures(**reports: dict[str, Any]) -> list[HostMeasure]:
@@ -72,6 +72,23 @@ def test_what_is_wrong_is_named_whatever_the_others_reach() -> None:
     ]
     assert list(list_faults(report())) == []
     assert list(list_notes(report(no_gpus="no driver", no_allreduce="no torch"))) == ["no driver", "no torch"]
+
+
+def test_the_stress_is_compared_and_told() -> None:
+    order = {"rounds": 15, "seconds": 20.0, "cores": 2.0, "mib": 464, "wrong": 0, "ended": []}
+    good = report(stress=order | {"reached": 1.987, "held": 464})
+    poor = report(stress=order | {"reached": 0.5, "held": 232, "wrong": 2, "ended": ["signal 9", "signal 9"]})
+    words = [measure.describe() for measure in list_host_measures("a", good)][-2:]
+    assert words == ["stress 1.99 cores", "stress memory 464 MiB"]
+    assert list(list_notes(good)) == ["the stress of 2 cores and 464 MiB took 15 times 20 s"]
+    assert list(list_faults(good)) == []
+    assert find_slow(measures(a=good, b=poor, c=good)) == {
+        "b": ["stress 0.50 cores, and its peers reach 1.99 cores"],
+    }, "half of the memory is not below a half"
+    assert list(list_faults(poor)) == [
+        "2 MiB of memory did not keep what was written under stress",
+        "a process of the stress ended by itself: signal 9",
+    ]
 
 
 def test_a_gpu_is_described_with_what_the_driver_tells() -> None:

@@ -34,6 +34,7 @@ def test_a_host_that_gets_no_job_is_a_failed_test(
     assert (done.code, fake_server.bodies) == (1, [])
     assert said in " ".join(done.out.split())
     assert done.err.endswith("1 test failed.\n")
+    assert riseml("system", "test", "--nodename", "gpu1", "--rounds", "0").err == "1 test failed.\n"
     (finding,) = json.loads(riseml("system", "test", "gpu1", "--json").out)["findings"]
     assert (finding["host"], finding["outcome"], finding["id"]) == ("gpu1", "failed", None)
 
@@ -42,13 +43,18 @@ def test_a_job_takes_what_the_options_say(riseml: Riseml, fake_server: FakeServe
     serve_hosts(fake_server, {"name": "gpu1", "gpus": 4, "gpus_used": 1})
     fake_server.entries = [end()]
     fake_server.experiments["4"] = make_experiment(state="FAILED", message="exit code 1")
-    done = riseml("system", "test", "--cpus", "1.5", "--mem", "1GiB", "--seconds", "2", "--force-build-steps")
+    options = ("--request-cpus", "1.5", "--request-mem", "1GiB", "--seconds", "2", "--rounds", "3", "--stress", "40")
+    done = riseml("system", "test", *options, "--force-build-steps")
     assert done.code == 1
     assert "FAILED: exit code 1" in " ".join(done.out.split())
     assert "`riseml logs 4` shows what the job printed." in done.err
     train = yaml.safe_load(fake_server.bodies[0]["config"])["train"]
     assert (train["resources"]["cpus"], train["resources"]["mem"], train["resources"]["gpus"]) == (1.5, "1024MiB", 3)
-    assert train["run"].endswith('exec python3 "$program" host 2 2 496 3'), "two cores, and a half of the memory"
+    assert train["run"].endswith('exec python3 "$program" host 2 2 496 3 3 40 1.5 976'), (
+        "two cores, and a half of the memory"
+    )
+    assert train["max_duration"] == f"{600 + 20 + 240}s"
+    assert "The stress of each host takes 2 minutes; `--rounds 1` takes 40 seconds." in done.err
     assert len(train["install"]) == 1
 
 
