@@ -47,11 +47,11 @@ class Annotation:
         return ",".join(["starred"] * self.starred + ["archived"] * self.archived)
 
     def add_set(self, of_set: Annotation) -> Annotation:
-        """Return what holds for a member of a set: its own, and what is said about the set; a note is its own."""
+        """Return what holds for a member of a set: what is said about it, and else about the set; the tags of both."""
         return Annotation(
             self.name or of_set.name,
             tuple(dict.fromkeys((*self.tags, *of_set.tags))),
-            self.note,
+            self.note or of_set.note,
             self.starred or of_set.starred,
             self.archived or of_set.archived,
         )
@@ -120,7 +120,7 @@ def _check_word(word: str, kind: str, longest: int, form: str, *, spaces: bool) 
         raise BadAnnotation(f"has {len(word):,} characters", f"a {kind} has at most {longest}")
     if looks_like_id(unicodedata.normalize("NFKC", word)):
         raise BadAnnotation(
-            "looks like the ID of an experiment", f"a {kind} stands for an ID, and is none: write v{_dash(word)}"
+            "looks like the ID of an experiment", f"a {kind} stands for an ID, and is none: write {_suggest(word)}"
         )
     if not (_is_letter(word[0]) or word[0] == "_"):
         raise BadAnnotation(f"begins with {word[0]!r}", f"a {kind} begins with a letter, a digit or _")
@@ -133,5 +133,7 @@ def _is_letter(character: str) -> bool:
     return unicodedata.category(character)[0] in _WORD_CATEGORIES
 
 
-def _dash(word: str) -> str:
-    return word.removeprefix("v").replace(".", "-")
+def _suggest(word: str) -> str:
+    """Return a word like this one that no ID looks like: `v4` for `4`, `v18-2` for `18.2`."""
+    dashed = word.replace(".", "-")
+    return f"v{dashed}" if dashed[:1].isdigit() else dashed

@@ -225,7 +225,7 @@ _COMMANDS = (
         "annotations",
         "note_experiments",
         Section.RESULTS,
-        "Write the note of experiments, in Markdown.",
+        "Write the note of experiments: Markdown, kept as it is written.",
         ('riseml note 4 "warm-up of 5 epochs"',),
     ),
     CommandPlace(
@@ -233,7 +233,7 @@ _COMMANDS = (
         "annotations",
         "star_experiments",
         Section.RESULTS,
-        "Star experiments, so that filters show them.",
+        "Star experiments, so that `--where star` and the page show them.",
         ("riseml star 4",),
     ),
     CommandPlace(
@@ -249,7 +249,7 @@ _COMMANDS = (
         "annotations",
         "archive_experiments",
         Section.RESULTS,
-        "Leave experiments that have ended out of lists.",
+        "Leave experiments that have ended out of lists. Nothing of them is removed.",
         ("riseml archive 4 5",),
     ),
     CommandPlace(

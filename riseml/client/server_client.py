@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
@@ -41,7 +42,7 @@ Answer = TypeVar("Answer")
 __all__ = ["Address", "Client", "LogQuery", "RetryPolicy", "make_error", "read_address"]
 
 _SLOW_ANSWER = 120.0  # seconds; for a plan the server asks the hosts, and it stores and lists an upload
-_ALL_ANNOTATIONS: Mapping[str, object] = {"archived": "shown"}
+_NO_CONDITIONS: Mapping[str, object] = MappingProxyType({})
 _REPEATS = 3  # tries of a request that the server recognises by its key
 
 
@@ -207,7 +208,7 @@ class Client:
         limit: int | None = None,
         before: int | None = None,
         companions: bool = True,
-        annotations: Mapping[str, object] = _ALL_ANNOTATIONS,
+        annotations: Mapping[str, object] = _NO_CONDITIONS,
     ) -> list[wire.ExperimentView]:
         """Return running experiments, with `ended` all of them; the newest is the last.
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from riseml import wire
+from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.names import experiment_name, hostname, show_framework
 from riseml.base.records import dataclass
 from riseml.base.states import SENTENCES, TERMINAL, JobDuty
@@ -56,6 +57,7 @@ class Circumstances:
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # packages of environments, by reference
     has_code: bool = False  # the project's files are in the same folder as the capsule
     results: Mapping[str, wire.MetricView] = field(default_factory=dict)
+    annotation: Annotation = NO_ANNOTATION
 
 
 def make_capsule(experiment: Experiment, config: str, around: Circumstances) -> wire.Capsule:
@@ -78,6 +80,9 @@ def make_capsule(experiment: Experiment, config: str, around: Circumstances) -> 
         "project": experiment.project,
         "framework": show_framework(plan.framework),
         "rerun_of": plan.origin.rerun_of or None,
+        "name": around.annotation.name,
+        "tags": list(around.annotation.tags),
+        "note": around.annotation.note,
         "config": hide_variables(config),
         "parameters": dict(plan.parameters),
         "seeds": _find_seeds(experiment, jobs),

@@ -13,6 +13,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from riseml import __version__, wire
+from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import RisemlError
 from riseml.base.home_location import find_location
 from riseml.base.names import HostName
@@ -64,7 +65,7 @@ from riseml.server.web.proxied_app_auth import PROXIED_APP_MOUNT
 from riseml.server.webhooks.delivery_notes import DeliveryNotes
 from riseml.server.webhooks.milestone_detector import MilestoneDetector
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
-from riseml.store.annotations import AnnotationStore
+from riseml.store.annotations import AnnotationStore, Subject
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.ends import EndStore
@@ -255,6 +256,12 @@ def _make_data_services(stores: Stores, hosts: HostSet, server: str, last_uses: 
         summaries = stores.metrics.read_summaries([experiment]).get(experiment, {})
         return {name: show_summary(summary) for name, summary in summaries.items()}
 
+    def read_annotation(experiment: Experiment) -> Annotation:
+        annotations = stores.annotations.load(experiment.owner.user, [experiment.number])
+        of_set = annotations.get(Subject(experiment.number), NO_ANNOTATION)
+        own = annotations.get(Subject(experiment.number, experiment.sub or 0), NO_ANNOTATION)
+        return own.add_set(of_set)
+
     fetcher = DataFetcher(server, hosts)
     cleaner = Cleaner(server, hosts.pool, stores.snapshots, stores.capsules, last_uses, fetcher)
     return DataServices(
@@ -262,7 +269,7 @@ def _make_data_services(stores: Stores, hosts: HostSet, server: str, last_uses: 
         cleaner=cleaner,
         disks=DiskReclaimer(cleaner, hosts),
         outputs=OutputWatch(hosts, hosts.settings.output_limit),
-        capsules=CapsuleWriter(hosts, stores.snapshots, stores.capsules, read_results, __version__),
+        capsules=CapsuleWriter(hosts, stores.snapshots, stores.capsules, read_results, __version__, read_annotation),
     )
 
 

@@ -36,7 +36,7 @@ Annotations = Mapping[Subject, Annotation]
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotationChange:
+class AnnotationUpdate:
     """What a user says now. None: it stays as it is."""
 
     name: str | None = None  # empty: no name any more
@@ -75,7 +75,7 @@ class AnnotationStore:
         database: has them.
 
     Example:
-        AnnotationStore(database).change("paul", Subject(4), AnnotationChange(added=("baseline",)))
+        AnnotationStore(database).change("paul", Subject(4), AnnotationUpdate(added=("baseline",)))
     """
 
     def __init__(self, database: Database) -> None:
@@ -89,7 +89,7 @@ class AnnotationStore:
             loaded = _select(connection, user)  # at once: few experiments have a row
         return {subject: annotation for subject, annotation in loaded.items() if subject.number in numbers}
 
-    def change(self, user: str, subject: Subject, change: AnnotationChange) -> Annotation:
+    def change(self, user: str, subject: Subject, change: AnnotationUpdate) -> Annotation:
         """Store what a user says, and return all that is said now. The same change again changes nothing.
 
         Raises:
@@ -230,7 +230,7 @@ def _delete(connection: sa.Connection, user: str, subject: Subject) -> None:
         connection.execute(table.delete().where(*own))
 
 
-def _apply(before: Annotation, change: AnnotationChange) -> Annotation:
+def _apply(before: Annotation, change: AnnotationUpdate) -> Annotation:
     left_tags = [tag for tag in before.tags if tag not in change.removed]
     return replace(
         before,

@@ -193,6 +193,7 @@ from riseml.wire.submissions import (
     NotebookRequest as NotebookRequest,
     Pairs as Pairs,
     PinnedImage as PinnedImage,
+    RunAnnotation as RunAnnotation,
     Submission as Submission,
     TensorBoardRequest as TensorBoardRequest,
 )

@@ -130,6 +130,9 @@ class Capsule(TypedDict):
     project: str
     framework: str  # empty without a framework
     rerun_of: str | None  # the experiment that it repeats
+    name: NotRequired[str]  # that a user has given it, or its set; empty: none. Earlier versions wrote none
+    tags: NotRequired[list[str]]  # its own, then those of its set
+    note: NotRequired[str]  # Markdown of a user; empty: none
     config: str  # riseml.yml with the values of the command line; `env` has names only
     parameters: dict[str, str]
     seeds: dict[str, str]  # parameters and variables whose names have `seed` in them

@@ -7,6 +7,7 @@ from typing import Annotated, NotRequired
 from annotated_types import Ge, Le, MaxLen, MinLen  # bounds that pydantic checks and OpenAPI shows
 from typing_extensions import TypedDict  # pydantic can read this one before Python 3.12
 
+from riseml.base.annotations import MOST_TAGS
 from riseml.base.settings import ExecutorName
 
 Name = Annotated[str, MaxLen(256)]
@@ -55,6 +56,14 @@ class MissingContents(TypedDict):
     missing: list[str]  # SHA-256 in hex, in the order of the files
 
 
+class RunAnnotation(TypedDict):
+    """What a user says about a run from its beginning. What is here takes the place of the keys of riseml.yml."""
+
+    name: NotRequired[Value]  # empty: none
+    tags: NotRequired[Annotated[list[Name], MaxLen(MOST_TAGS)]]
+    note: NotRequired[Value]  # empty: none
+
+
 class Submission(TypedDict):
     """A request to run a riseml.yml."""
 
@@ -71,4 +80,5 @@ class Submission(TypedDict):
     executor: NotRequired[ExecutorName]  # what the user chose; the server refuses to use another one
     git: NotRequired[GitState]  # without it: the project is in no git repository
     pinned: NotRequired[Annotated[list[PinnedImage], MaxLen(100)]]  # the jobs run these, whatever the names mean now
+    annotation: NotRequired[RunAnnotation]  # what the user says about the run
     rerun_of: NotRequired[Name]  # the experiment that this one repeats

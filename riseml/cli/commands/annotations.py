@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
 
-WordsArgument = Annotated[list[str], typer.Argument(metavar="ID [ID...] TAG [TAG...]", show_default=False)]
+WordsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ID [ID...] TAG [TAG...]", show_default=False, help="Experiments, sets, members of sets; then the tags."
+    ),
+]
 IdsArgument = Annotated[
     list[str], typer.Argument(metavar="ID [ID...]", show_default=False, help="Experiments, sets, members of sets.")
 ]
@@ -59,10 +64,10 @@ def note_experiments(
     remove: RemoveOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Write the note of experiments: Markdown, kept as it is written. It takes the place of an earlier one.
+    """Write the note of experiments: Markdown, kept as it is written.
 
-    `riseml note 4 "diverges after 2k"`, `riseml note 4 < notes.md`, `riseml note 4 7 - < notes.md`; on a terminal
-    `riseml note 4` opens an editor. `riseml show 4` prints it.
+    It takes the place of an earlier one. `riseml note 4 "diverges after 2k"`, `riseml note 4 < notes.md`,
+    `riseml note 4 7 - < notes.md`; on a terminal `riseml note 4` opens an editor. `riseml show 4` prints it.
     """
     command: CommandContext = context.obj
     if remove:
@@ -94,15 +99,19 @@ def star_experiments(
 
 def rename_experiment(
     context: typer.Context,
-    identity: Annotated[str, typer.Argument(metavar="ID", show_default=False)],
-    name: Annotated[str | None, typer.Argument(metavar="NAME", show_default=False)] = None,
+    identity: Annotated[
+        str, typer.Argument(metavar="ID", show_default=False, help="An experiment, a set or a member of a set.")
+    ],
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", show_default=False, help="Up to 64 characters, and no ID.")
+    ] = None,
     *,
     remove: RemoveOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Give an experiment or a set a name. Its ID stays, and each of the two stands for it.
+    """Give an experiment or a set a name.
 
-    `riseml rename 4 "lr warmup"`, `riseml rename 4 --remove`.
+    Its ID stays, and each of the two stands for it. `riseml rename 4 "lr warmup"`, `riseml rename 4 --remove`.
     """
     if remove == (name is not None):
         problem = "--remove takes no name" if remove else "no name is given"
@@ -114,9 +123,10 @@ def rename_experiment(
 def archive_experiments(
     context: typer.Context, identities: IdsArgument, *, remove: RemoveOption = False, json: JsonOption = False
 ) -> None:
-    """Leave experiments that have ended out of lists. Nothing of them is removed, and what runs goes on.
+    """Leave experiments that have ended out of lists. Nothing of them is removed.
 
-    `riseml archive 1 2 3`, `riseml archive 2 --remove`; `riseml status --archived` lists them, too.
+    What runs goes on, and stays in the lists until it has ended. `riseml archive 1 2 3`,
+    `riseml archive 2 --remove`; `riseml status --archived` lists them, too.
     """
     _change(context.obj, identities, {"archived": not remove}, json=json)
 

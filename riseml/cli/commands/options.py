@@ -32,6 +32,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 IdArgument = Annotated[
     str | None, typer.Argument(metavar="ID", show_default=False, help="Default: the project's last experiment.")
 ]
+MessageOption = Annotated[
+    str | None,
+    typer.Option("-m", "--message", metavar="TEXT", help="Say what the run is for: its note, in Markdown."),
+]
 ParameterOption = Annotated[
     list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter; repeatable.")
 ]

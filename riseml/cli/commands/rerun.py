@@ -14,13 +14,14 @@ from riseml.base.errors import Refused, UsageError
 from riseml.base.records import dataclass
 from riseml.cli.arguments import parse_pairs
 from riseml.cli.capsule_source import CapsuleSource, find_capsule, read_source
-from riseml.cli.commands.options import JsonOption, ParameterOption, SettingOption
+from riseml.cli.commands.options import JsonOption, MessageOption, ParameterOption, SettingOption
 from riseml.cli.commands.train import (
     AllowOption,
     ExecutorOption,
     Pairs,
     describe_start,
     follow_to_end,
+    read_message,
     submit_experiment,
 )
 from riseml.cli.context import CommandContext, Exit
@@ -45,6 +46,7 @@ class RerunRequest:
     settings: Pairs
     allowed: list[str]  # variables of the environment that may be sent
     force: bool  # run without the missing parts, where that is possible
+    note: str | None  # on the new run; None: that of the original run
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
     json: JsonOption = False,
     parameters: ParameterOption = None,
     settings: SettingOption = None,
+    message: MessageOption = None,
     force: Annotated[
         bool, typer.Option("--force", help="Run with the image of now, and without data that is gone.")
     ] = False,
@@ -84,7 +87,8 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
     if executor is not None:
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
     pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
-    with closing(_begin_run(command, source, RerunRequest(*pairs, allow_env or [], force))) as begun:
+    note = None if message is None else read_message(message)
+    with closing(_begin_run(command, source, RerunRequest(*pairs, allow_env or [], force, note))) as begun:
         if json:
             command.printer.print_json(begun.experiment)
         if not detach:
@@ -142,6 +146,7 @@ def _prepare(
         "settings": settings,
         "environment": take_variables([name for name in names if name in variables], variables),
         "rerun_of": capsule["experiment"],
+        "annotation": _repeat_annotation(capsule, request.note),
         "pinned": _list_images(capsule, request.settings),
     }
     if capsule["code"]["digest"]:
@@ -162,6 +167,16 @@ def _check_config(command: CommandContext, source: CapsuleSource, parameters: Pa
         command.printer.say(f"{file} has {count_problems(checked.problems)}. Nothing was started.")
         raise Exit(UsageError.exit_code)
     return checked.spec
+
+
+def _repeat_annotation(capsule: wire.Capsule, note: str | None) -> wire.RunAnnotation:
+    """Return what the new run has of what users said about the original one: tags and note. A name is for one run."""
+    annotation: wire.RunAnnotation = {"name": ""}
+    if "tags" in capsule:  # a capsule of an earlier version has none: those of its riseml.yml hold
+        annotation["tags"] = capsule["tags"]
+    if note is not None or "note" in capsule:
+        annotation["note"] = capsule.get("note", "") if note is None else note
+    return annotation
 
 
 def _keep_shell(command: CommandContext, source: CapsuleSource) -> Pairs:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from riseml.base.annotations import read_text
 from riseml.base.consent import PassedVariable, make_process_refusal
 from riseml.base.errors import Interrupted, UsageError
 from riseml.base.records import dataclass
 from riseml.cli.arguments import parse_pairs
 from riseml.cli.commands.more_trials import add_trials, check_trials
-from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
+from riseml.cli.commands.options import FileOption, JsonOption, MessageOption, ParameterOption, SettingOption
 from riseml.cli.config_source import ConfigSource, check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
@@ -74,6 +75,7 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     json: JsonOption = False,
     parameters: ParameterOption = None,
     settings: SettingOption = None,
+    message: MessageOption = None,
     long: Annotated[bool, typer.Option("-l", "--long", help="Show every job at the end.")] = False,
     pull: Annotated[bool, typer.Option("--pull", help="Ask the registry for the newest image.")] = False,
     executor: ExecutorOption = None,
@@ -91,20 +93,34 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     command: CommandContext = replace(context.obj, asks=context.obj.asks and not json)  # --json asks no questions
     display = Shown(detach=detach, json=json, long=long)
     if identity is not None or trials is not None:
-        new = (file, dry_run, parameters, settings, pull, executor)
+        new = (file, dry_run, parameters, settings, pull, executor, message)
         _add_trials(command, check_trials(identity, trials, new), display, allow_env or [])
         return
     if executor is not None:
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
     source = read_config_source(command, file)
     pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
+    note = None if message is None else read_message(message)
     submission = prepare_submission(command, source, *pairs, pull=pull)
+    if note is not None:
+        submission["annotation"] = {"note": note}
     if dry_run:
         _show_plan(command, source, submission, json=json)
         return
     confirm_environment(command, source, submission, allow_env or [])
     with closing(_send_with_revision(command, source, submission, json=json)) as client:
         _show_run(command, client, submit_experiment(command, client, submission), display)
+
+
+def read_message(text: str) -> str:
+    """Return the note of `-m`.
+
+    Raises:
+        UsageError: it is empty, too long, or no text.
+    """
+    if not text.strip():
+        raise UsageError("-m is empty", "write what the run is for: `-m 'lr warmup'`, or leave -m out")
+    return read_text("note", text)
 
 
 def _show_run(command: CommandContext, client: Client, experiment: wire.ExperimentView, display: Shown) -> None:

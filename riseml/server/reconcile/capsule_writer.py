@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from riseml import wire
+from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import RisemlError, StoreError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.names import HostName
@@ -37,10 +38,16 @@ _LATE_RESULTS = timedelta(seconds=20)  # time after the end of an experiment for
 
 log = logging.getLogger(__name__)
 
+ReadAnnotation = Callable[[Experiment], Annotation]
 ReadResults = Callable[[int], Mapping[str, wire.MetricView]]
 
 _FileMark = tuple[int, int]
 """The inode of a file, and the time of its last change in nanoseconds."""
+
+
+def _find_nothing(experiment: Experiment) -> Annotation:
+    """Return that users say nothing about an experiment."""
+    return NO_ANNOTATION
 
 
 class CapsuleWriter:
@@ -52,16 +59,24 @@ class CapsuleWriter:
         capsules: the server's own copies.
         read_results: returns what the jobs of an experiment have reported.
         version: of riseml.
+        read_annotation: returns what users say about an experiment and its set.
     """
 
     def __init__(
-        self, hosts: HostSet, snapshots: SnapshotStore, capsules: CapsuleStore, read_results: ReadResults, version: str
+        self,
+        hosts: HostSet,
+        snapshots: SnapshotStore,
+        capsules: CapsuleStore,
+        read_results: ReadResults,
+        version: str,
+        read_annotation: ReadAnnotation = _find_nothing,
     ) -> None:
         self._hosts = hosts
         self._snapshots = snapshots
         self._capsules = capsules
         self._read_results = read_results
         self._version = version
+        self._read_annotation = read_annotation
         self._packages: dict[str, tuple[str, ...] | None] = {}  # packages of environments, by reference
         self._asking: dict[str, threading.Lock] = {}  # by reference: one thread at a time asks a host for packages
         self._begun: dict[int, _FileMark | None] = {}  # inode and ctime of the code in each output, by experiment
@@ -133,7 +148,8 @@ class CapsuleWriter:
         """Return the capsule of an experiment as it is now, also of one that never got an output folder."""
         before = self._capsules.load_capsule(experiment.id)
         if before is not None and before["complete"]:
-            return before
+            annotation = self._find_annotation(experiment)  # it may be another one than at the end
+            return {**before, "name": annotation.name, "tags": list(annotation.tags), "note": annotation.note}
         if before is not None:
             return self._renew(experiment, before)
         return make_capsule(experiment, config, self._read_circumstances(experiment, self._list_data(experiment)))
@@ -182,7 +198,16 @@ class CapsuleWriter:
             packages=dict(self._find_packages(experiment)),
             has_code=has_code,
             results=self._find_results(experiment),
+            annotation=self._find_annotation(experiment),
         )
+
+    def _find_annotation(self, experiment: Experiment) -> Annotation:
+        """Return what users say about an experiment and its set; nothing when it cannot be read."""
+        try:
+            return self._read_annotation(experiment)
+        except (OSError, RisemlError) as error:
+            log.warning("what users say about %s is not in its capsule: %s", experiment.id, error)
+            return NO_ANNOTATION
 
     def _has_results(self, experiment: Experiment) -> bool:
         """Return True when the results of the jobs can be read."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from riseml.base.annotations import BadAnnotation, read_name, read_note, read_tag
 from riseml.spec.config.command_lines import read_lines, read_shell
 from riseml.spec.config.dependent_parameters import check_dependencies
 from riseml.spec.config.environment_section import read_environment
@@ -86,6 +87,9 @@ def build_spec(file: SourceFile) -> Spec:
         repeat=repeat,
         concurrency=file.read((*_TRAIN, "concurrency"), int) or 1,
         env=_read_env(file, parameters),
+        name="".join(_read_words(file, "name", read_name)),
+        tags=_read_words(file, "tags", read_tag),
+        notes="".join(_read_words(file, "notes", read_note)),
         finish_grace=file.read((*_TRAIN, "finish_grace"), float),
         policy=_read_policy(file),
     )
@@ -217,6 +221,17 @@ def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvV
             file.refuse(inner, problem, "rename one of them")
         variables[name] = EnvVariable(name, content if mark else None)
     return tuple(variables.values())
+
+
+def _read_words(file: SourceFile, key: str, read: Callable[[str], str]) -> tuple[str, ...]:
+    """Return the texts of a key of `train` in their normal form, each once; none without the key."""
+    words: dict[str, None] = {}
+    for path, text in file.items_at((*_TRAIN, key)).items():
+        try:
+            words[read(text)] = None
+        except BadAnnotation as bad:
+            file.refuse(path, bad.problem, bad.hint)
+    return tuple(words)
 
 
 def _read_retry(file: SourceFile) -> Retry:

@@ -414,6 +414,9 @@ class Train:
     repeat: int | None = None  # runs of each point, which differ in the parameter `seed`; None: one, without it
     concurrency: int = 1  # experiments of a set that run at the same time
     env: tuple[EnvVariable, ...] = ()
+    name: str = ""  # of each run; empty: none
+    tags: tuple[str, ...] = ()  # of each run
+    notes: str = ""  # on each run, in Markdown
     finish_grace: float | None = None  # seconds; None: 10 s for workers, 10 min for the evaluator
     policy: RunPolicy = DEFAULT_POLICY
 

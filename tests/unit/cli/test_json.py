@@ -27,6 +27,7 @@ NOT_PRINTED |= {
     "MissingParts",
     "PinnedImage",
     "RerunNeeds",
+    "RunAnnotation",
     "SaveRequest",
     "SetChangeRequest",
     "StoreKeys",

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from riseml import wire
+from riseml.base.annotations import Annotation
 from riseml.base.names import HostName
 from riseml.base.states import State
 from riseml.model import Experiment, Origin
@@ -63,6 +66,14 @@ def test_a_capsule_says_what_ran() -> None:
     assert capsule["environments"][0]["packages"] == ["numpy==2.0"]
     assert capsule["variables"] == {"passed": ["TOKEN"], "written": ["MODE"]}
     assert [job["part"] for job in capsule["jobs"]] == ["decides", "helps", "serves"]
+    assert (capsule["name"], capsule["tags"], capsule["note"]) == ("", [], "")
+
+
+@given(st.text(max_size=200))
+def test_a_note_comes_back_from_a_capsule_as_it_was_written(note: str) -> None:
+    around = replace(AROUND, annotation=Annotation("n", ("a", "b"), note))
+    capsule = json.loads(write_capsule(make_capsule(make(), CONFIG, around)))
+    assert (capsule["name"], capsule["tags"], capsule["note"]) == ("n", ["a", "b"], note)
 
 
 def test_variables_have_names_and_no_values() -> None:

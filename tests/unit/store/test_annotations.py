@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from riseml.base.annotations import MOST_TAGS, NO_ANNOTATION, Annotation
 from riseml.base.errors import Refused
 from riseml.base.states import State
-from riseml.store.annotations import AnnotationChange, AnnotationFilter, AnnotationStore, Archived, Subject
+from riseml.store.annotations import AnnotationFilter, AnnotationStore, AnnotationUpdate, Archived, Subject
 from riseml.store.database import Database
 from riseml.store.experiment_pages import ExperimentPages, PageQuery
 from riseml.store.experiments import ExperimentStore
@@ -26,40 +26,40 @@ def said(database: Database) -> AnnotationStore:
 
 
 def test_changes_add_up_and_the_same_change_again_changes_nothing(said: AnnotationStore) -> None:
-    first = AnnotationChange(name="warm up", added=("baseline", "lr"), note="*1*", starred=True)
+    first = AnnotationUpdate(name="warm up", added=("baseline", "lr"), note="*1*", starred=True)
     for _ in range(2):
         after = said.change("paul", Subject(4), first)
         assert after == Annotation("warm up", ("baseline", "lr"), "*1*", starred=True)
-    later = said.change("paul", Subject(4), AnnotationChange(name="", removed=("baseline", "x"), archived=True))
+    later = said.change("paul", Subject(4), AnnotationUpdate(name="", removed=("baseline", "x"), archived=True))
     assert later == Annotation("", ("lr",), "*1*", starred=True, archived=True)
-    member = said.change("paul", Subject(4, 2), AnnotationChange(added=("best",)))
+    member = said.change("paul", Subject(4, 2), AnnotationUpdate(added=("best",)))
     assert said.load("paul", [4, 5]) == {Subject(4): later, Subject(4, 2): member}
     assert said.load("ann", [4]) == {}
-    empty = AnnotationChange(note="", removed=("lr",), starred=False, archived=False)
+    empty = AnnotationUpdate(note="", removed=("lr",), starred=False, archived=False)
     assert said.change("paul", Subject(4), empty) == NO_ANNOTATION
     assert said.load("paul", [4]) == {Subject(4, 2): member}, "nothing said has no row"
 
 
 def test_tags_are_limited(said: AnnotationStore) -> None:
-    said.change("paul", Subject(4), AnnotationChange(added=tuple(f"t{at}" for at in range(MOST_TAGS))))
+    said.change("paul", Subject(4), AnnotationUpdate(added=tuple(f"t{at}" for at in range(MOST_TAGS))))
     with pytest.raises(Refused, match="4 would have 51 tags"):
-        said.change("paul", Subject(4), AnnotationChange(added=("one-more",)))
+        said.change("paul", Subject(4), AnnotationUpdate(added=("one-more",)))
     assert len(said.load("paul", [4])[Subject(4)].tags) == MOST_TAGS
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(note=STORABLE)
 def test_a_note_comes_back_as_it_was_written(said: AnnotationStore, note: str) -> None:
-    assert said.change("paul", Subject(1), AnnotationChange(note=note)).note == note
+    assert said.change("paul", Subject(1), AnnotationUpdate(note=note)).note == note
     assert said.load("paul", [1]).get(Subject(1), NO_ANNOTATION).note == note
 
 
 def test_a_change_and_a_decision_of_the_loop_never_meet(said: AnnotationStore, experiments: ExperimentStore) -> None:
     read = submit(experiments)
-    said.change("paul", Subject(read.number), AnnotationChange(note="while it ran"))
+    said.change("paul", Subject(read.number), AnnotationUpdate(note="while it ran"))
     ended = replace(read, state=State.FINISHED, closed=True, ended_at=NOW)
     assert experiments.save_decision(read, ended, NOW), "the version of the record is the one that the loop read"
-    said.change("paul", Subject(read.number), AnnotationChange(added=("late",)))
+    said.change("paul", Subject(read.number), AnnotationUpdate(added=("late",)))
     assert said.load("paul", [read.number]) == {Subject(read.number): Annotation("", ("late",), "while it ran")}
 
 
@@ -72,9 +72,9 @@ def test_lists_are_filtered_by_what_was_said(
         (detail,) = experiments.find_by_number("paul", number)
         ended = replace(detail.experiment, state=State.FINISHED, closed=True, ended_at=NOW)
         assert experiments.save_decision(detail.experiment, ended, NOW)
-    said.change("paul", Subject(1), AnnotationChange(name="Warm Up", added=("a", "b"), archived=True))
-    said.change("paul", Subject(2, 2), AnnotationChange(added=("a",), starred=True))
-    said.change("paul", Subject(3), AnnotationChange(added=("A%",), archived=True))  # it has not ended
+    said.change("paul", Subject(1), AnnotationUpdate(name="Warm Up", added=("a", "b"), archived=True))
+    said.change("paul", Subject(2, 2), AnnotationUpdate(added=("a",), starred=True))
+    said.change("paul", Subject(3), AnnotationUpdate(added=("A%",), archived=True))  # it has not ended
     pages = ExperimentPages(database)
 
     def ask(text: str = "", **conditions: object) -> list[int]:

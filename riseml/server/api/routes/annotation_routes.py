@@ -18,7 +18,7 @@ from riseml.server.api.views.named_experiments import find_details
 from riseml.server.api.views.record_views import show_annotation
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
-from riseml.store.annotations import AnnotationChange, Subject
+from riseml.store.annotations import AnnotationUpdate, Subject
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def add_annotation_routes(router: APIRouter, services: Services) -> None:
         return {"id": find_id(word, services.stores)}
 
 
-def _read_change(request: wire.AnnotationChange) -> AnnotationChange:
+def _read_change(request: wire.AnnotationChange) -> AnnotationUpdate:
     """Return a change with names and tags in their normal form.
 
     Raises:
@@ -57,7 +57,7 @@ def _read_change(request: wire.AnnotationChange) -> AnnotationChange:
     """
     note = request.get("note")
     name = request.get("name")
-    return AnnotationChange(
+    return AnnotationUpdate(
         name=read_text("name", name) if name else name,
         added=tuple(read_text("tag", tag) for tag in request.get("add_tags", ())),
         removed=tuple(read_text("tag", tag) for tag in request.get("remove_tags", ())),

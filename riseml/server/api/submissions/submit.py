@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from riseml import wire
+from riseml.base.annotations import NO_ANNOTATION, Annotation, read_text
 from riseml.base.consent import make_process_refusal
 from riseml.base.errors import Refused, Unreachable, UsageError
 from riseml.base.names import JobName, name_repository
@@ -242,7 +243,8 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, owner: O
     """Return the records to store for a submission.
 
     Raises:
-        UsageError: the submission lacks the value of a variable that `env` passes through.
+        UsageError: the submission lacks the value of a variable that `env` passes through, or what it says about the
+            run is not allowed.
     """
     train = planned.spec.train
     environment = _make_environment(submission, planned.spec)
@@ -262,6 +264,24 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, owner: O
         search=None if notebook else planned.search,
         concurrency=train.concurrency if makes_set(train) and not notebook else None,
         resolved=planned.resolved,
+        annotation=NO_ANNOTATION if notebook else _read_annotation(submission, train),
+    )
+
+
+def _read_annotation(submission: wire.Submission, train: Train) -> Annotation:
+    """Return what the user says about a run: with the submission, or else in its file.
+
+    Raises:
+        UsageError: a name, a tag or the note of the submission is not allowed.
+    """
+    request = submission.get("annotation", {})
+    name = request.get("name")
+    note = request.get("note")
+    tags = request.get("tags")
+    return Annotation(
+        name=train.name if name is None else name and read_text("name", name),
+        tags=train.tags if tags is None else tuple(dict.fromkeys(read_text("tag", tag) for tag in tags)),
+        note=train.notes if note is None else read_text("note", note),
     )
 
 

