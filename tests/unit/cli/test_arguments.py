@@ -15,7 +15,7 @@ def test_logs_without_an_id_are_those_of_the_last_experiment_of_the_project(
     result = riseml("logs", "--tail", "5", "--since", "10m")
     assert result.code == 0
     assert "hello" in result.out
-    assert "GET /experiments?all=true&project=ai-toaster&limit=1&companions=false&archived=shown" in fake_server.asked
+    assert "GET /experiments?all=true&project=ai-toaster&limit=1&companions=false" in fake_server.asked
     asked = next(question for question in fake_server.asked if "/logs" in question)
     assert "tail=5" in asked
     assert "since=20" in asked
@@ -25,7 +25,7 @@ def test_the_project_name_may_be_written_in_any_yaml(riseml: Riseml, fake_server
     finish(fake_server)
     (folder / "riseml.yml").write_text('{"project": "toaster", "train": {"image": "x", "run": "true"}}')
     assert riseml("logs").code == 0
-    assert "GET /experiments?all=true&project=toaster&limit=1&companions=false&archived=shown" in fake_server.asked
+    assert "GET /experiments?all=true&project=toaster&limit=1&companions=false" in fake_server.asked
     (folder / "riseml.yml").write_text("train: {}\n")
     result = riseml("logs")
     assert result.code == 2

@@ -58,6 +58,7 @@ MEANINGS = {
     "-f": {"--file"},
     "-g": {"--gpu"},
     "-l": {"--long"},
+    "-m": {"--message"},
     "-n": {"--last", "--project-name", "--rows", "--tail"},  # `riseml init -n NAME` is RiseML 1.x's own
     "-p": {"--parameter"},
     "-r": {"--recursive"},
