@@ -49,7 +49,7 @@ _COMMANDS = (
         "config_file",
         "init_project",
         Section.RUN,
-        "Write a commented riseml.yml that runs at once.",
+        "Write a riseml.yml that fits the project, or a commented one that runs at once.",
         ("riseml init", "riseml init --framework pytorch"),
     ),
     CommandPlace(

@@ -58,6 +58,21 @@ def check_config_source(
     return checked.spec, checked.problems
 
 
+def check_absent(folder: Path, name: str) -> None:
+    """Refuse a file that is there already.
+
+    Raises:
+        Conflict: it is there.
+    """
+    if os.path.lexists(folder / name):
+        raise _make_conflict(name)
+
+
+def _make_conflict(name: str) -> Conflict:
+    hint = "edit it, or write another file with `-f FILE`; one of RiseML 0.x or 1.x: `riseml init --convert`"
+    return Conflict(f"{name} is already there", hint)
+
+
 def write_new_config(folder: Path, name: str, text: str) -> None:
     """Write a new riseml.yml; remove it again when it cannot be written whole.
 
@@ -74,7 +89,7 @@ def write_new_config(folder: Path, name: str, text: str) -> None:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except FileExistsError:
-        raise Conflict(f"{name} is already there", "edit it, or write another file with `-f FILE`") from None
+        raise _make_conflict(name) from None
     except OSError as error:
         raise _make_write_refusal(name, error) from None
     try:

@@ -87,21 +87,22 @@ class CommandContext:
         chosen = self.settings().executor
         return submission if chosen is None else {**submission, "executor": chosen}
 
-    def ask(self, question: str) -> bool:
-        """Return whether the user says yes; the text may be foreign."""
+    def ask(self, question: str, *, default: bool = False) -> bool:
+        """Return whether the user says yes; the text may be foreign. Enter alone is the default."""
         import typer
 
         from riseml.cli.output.text import clean_text
 
-        return typer.confirm(clean_text(question), err=True)
+        text = clean_text(question)
+        return typer.confirm(text, err=True, default=True) if default else typer.confirm(text, err=True)
 
-    def ask_for_text(self, question: str) -> str:
-        """Return what the user types; the text may be foreign."""
+    def ask_for_text(self, question: str, default: str | None = None) -> str:
+        """Return what the user types; the text may be foreign. Enter alone is the default, where there is one."""
         import typer
 
         from riseml.cli.output.text import clean_text
 
-        return str(typer.prompt(clean_text(question), err=True))
+        return str(typer.prompt(clean_text(question), err=True, default=default))
 
     def connect_to_run(self) -> Client:
         """Return a client for a command that runs jobs: the server uses the executor that the user asks for.

@@ -16,20 +16,17 @@ from riseml.cli.config_source import (
     describe_spec,
     list_topologies,
     read_config_source,
-    write_new_config,
 )
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.problem_lines import count_problems
 from riseml.cli.output.text import clean_text
-from riseml.files.project.folder import CONFIG, RESERVED_NAME
+from riseml.files.project.folder import RESERVED_NAME
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from riseml.spec.config.types import Spec
 
 
-def init_project(
+def init_project(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     *,
     framework: Annotated[
@@ -44,6 +41,10 @@ def init_project(
         str | None,
         typer.Option("-n", "--project-name", metavar="NAME", help="Of the project. Default: the name of the folder."),
     ] = None,
+    script: Annotated[
+        str | None,
+        typer.Option("--script", metavar="FILE", help="Run this script or notebook of the project."),
+    ] = None,
     convert: Annotated[
         bool, typer.Option("--convert", help="Rewrite a riseml.yml of RiseML 0.x or 1.x for this version.")
     ] = False,
@@ -51,37 +52,25 @@ def init_project(
     file: FileOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write a commented riseml.yml that runs at once.
+    """Write a riseml.yml that fits the project, or a commented one that runs at once.
 
-    The command never overwrites a file; --convert asks first, and keeps the earlier text in riseml.yml.old.
+    The command reads scripts, notebooks, files of packages and a Dockerfile, and runs none of them. It never overwrites
+    a file; --convert asks first, and keeps the earlier text in riseml.yml.old.
     """
     command: CommandContext = context.obj
     if convert:
-        if framework is not None or name is not None:
-            raise UsageError(
-                "--convert takes no --framework and no --project-name: the file says which", "leave them out"
-            )
+        others = {"--framework": framework, "--script": script, "--project-name": name}
+        wrong = [option for option, value in others.items() if value is not None]
+        if wrong:
+            raise UsageError(f"--convert takes no {wrong[0]}: the file says what runs", "leave one of them out")
         from riseml.cli.commands.config_conversion import convert_config
 
         convert_config(command, file, yes=yes, json=json)
         return
-    from riseml.spec.config.templates import make_starter_config
+    from riseml.cli.commands.new_config import NewConfigRequest, write_fitting_config
 
-    path = command.folder / (file or CONFIG)
-    project = _make_project_name(path) if name is None else _check_project_name(name)
-    path_text = str(file or CONFIG)
-    text = make_starter_config(project, framework)
-    write_new_config(command.folder, path_text, text)
-    if json:
-        command.printer.print_json({"file": path_text, "project": project, "old": None})
-    else:
-        advice = "`riseml train` runs it as it is; then put your program into `run`."
-        command.printer.print_lines([f"Wrote {path_text} for project {project}. {advice}"])
-
-
-def _make_project_name(path: Path) -> str:
-    """Return a project name made of the name of the folder in which a riseml.yml is written."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", path.absolute().parent.name).strip("-") or "project"
+    project = None if name is None else _check_project_name(name)
+    write_fitting_config(command, NewConfigRequest(file, project, framework, script, yes, json))
 
 
 def _check_project_name(name: str) -> str:

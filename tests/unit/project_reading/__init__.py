@@ -1,0 +1,1 @@
+"""What a project says about itself, and the riseml.yml that fits."""
