@@ -132,6 +132,16 @@ class Companion:
 
 
 @dataclass(frozen=True, slots=True)
+class Lineage:
+    """The place of a trial in a search with a population."""
+
+    generation: int  # from 1
+    parent: int | None = None  # number of the trial whose files it begins with; None: it begins with nothing
+    parent_record: int | None = None  # id of the experiment of that trial
+    inherit: tuple[str, ...] = ()  # patterns of these files; empty: all
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What will run: the environments and every job."""
 
@@ -146,6 +156,7 @@ class Plan:
     origin: Origin = NO_ORIGIN
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role whose environment is not `image`
     role_outputs: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (role, patterns) of each role with its own
+    lineage: Lineage | None = None  # None: it is no trial of a population
 
     @property
     def images(self) -> tuple[Image, ...]:

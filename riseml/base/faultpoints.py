@@ -20,7 +20,7 @@ VARIABLE = "RISEML_FAULT"
 
 
 class Point(enum.Enum):
-    """P0 to P44 are moments of a run; the last four are before and after every save and every action."""
+    """P0 to P46 are moments of a run; the last four are before and after every save and every action."""
 
     REQUEST_READ = "P0"  # the server has read a submit and stored nothing
     REQUEST_STORED = "P1"  # the rows of a submit are committed, the answer is not sent
@@ -66,6 +66,8 @@ class Point(enum.Enum):
     COPY_COMPARED = "P41"  # it is compared, and the server has not noted it
     FILES_KEPT = "P42"  # the files that a job wrote elsewhere are in its output, and nothing says so
     FILES_NOTED = "P43"  # the store has a record of them, and the log of the job has no line about them
+    INHERITING = "P45"  # a file of its parent is in the output of a trial, others are not
+    INHERITED = "P46"  # all are there, and the server has not noted it
     DISCARDING = "P44"  # no job can begin with an environment any more, and all of it is still on its host
     SAVING = "save"
     SAVED = "saved"

@@ -70,6 +70,7 @@ class Performer(Protocol):
     def copy_data(self, action: CopyData, experiment: Experiment) -> None: ...
     def cancel_data(self, action: CancelData) -> None: ...
     def save_output(self, action: SaveOutput, experiment: Experiment) -> None: ...
+    def inherit_output(self, action: InheritOutput, experiment: Experiment) -> None: ...
     def restore_output(self, action: RestoreOutput, experiment: Experiment) -> None: ...
     def cancel_restore(self, action: CancelRestore) -> None: ...
     def prepare_host(self, action: PrepareHost, experiment: Experiment) -> None: ...
@@ -321,8 +322,28 @@ class RestoreOutput(NeedsRecord, ExperimentAction):
 
 
 @dataclass(frozen=True, slots=True)
+class InheritOutput(NeedsRecord, ExperimentAction):
+    """Fill the output of a trial with the files of its parent, before its jobs start."""
+
+    parent: int  # number of the trial in the same set
+
+    threads = "restore-"  # as `RestoreOutput`
+
+    def describe(self, experiment: str | None = None) -> str:
+        return (
+            f"copy the files of trial {self.parent} into the output of {experiment or self.experiment} on {self.host}"
+        )
+
+    def describe_done(self) -> str:
+        return f"has the files of trial {self.parent} on {self.host}"
+
+    def perform_for(self, performer: Performer, experiment: Experiment) -> None:
+        performer.inherit_output(self, experiment)
+
+
+@dataclass(frozen=True, slots=True)
 class CancelRestore(ExperimentAction):
-    """End the restoration of an experiment's output."""
+    """End the restoration of an experiment's output, or the copy of its parent's files."""
 
     is_order = True
 

@@ -16,6 +16,7 @@ from riseml.control.actions import (
     CopyImage,
     EnsureImage,
     FetchData,
+    InheritOutput,
     RemoveJob,
     RestoreOutput,
     Signal,
@@ -29,7 +30,7 @@ from riseml.control.networks import OccupiedHosts
 from riseml.control.observation import Observation
 from riseml.control.placement.candidates import find_record
 from riseml.control.placement.hand_over import takes_whole_gangs
-from riseml.control.saving import find_restore, find_saves
+from riseml.control.saving import find_filling, find_saves
 from riseml.control.verdict import find_kill_time
 from riseml.model import ContainerObservation, Environment, Experiment, Job, JobKey, World
 from riseml.spec.config.types import DataSource
@@ -146,7 +147,7 @@ def _find_later_fetches(world: World, observation: Observation) -> frozenset[int
 def _cancel_work(experiments: Mapping[int, Experiment], observation: Observation) -> Iterator[Action]:
     """Yield the cancellation of environments, data and outputs that only ending experiments wait for."""
     for action in observation.busy:
-        if not isinstance(action, EnsureImage | FetchData | CopyData | RestoreOutput):
+        if not isinstance(action, EnsureImage | FetchData | CopyData | InheritOutput | RestoreOutput):
             continue
         experiment = experiments.get(action.experiment)
         host = observation.hosts.get(action.host)
@@ -155,7 +156,7 @@ def _cancel_work(experiments: Mapping[int, Experiment], observation: Observation
         if over and host is not None and host.silent_since is None:
             if isinstance(action, EnsureImage):
                 yield CancelImage(action.host, action.experiment, action.reference)
-            elif isinstance(action, RestoreOutput):
+            elif isinstance(action, InheritOutput | RestoreOutput):
                 yield CancelRestore(action.host, action.experiment)
             else:
                 yield CancelData(action.host, action.experiment)
@@ -191,11 +192,11 @@ def _start_gang(
 
 
 def _start_jobs(experiment: Experiment, jobs: list[Job], observation: Observation) -> Iterator[Action]:
-    """Yield the starts of jobs whose hosts have everything; before them the restore for another attempt."""
-    restore = find_restore(experiment, observation)
-    if restore is not None:
-        if _answers(restore.host, observation):
-            yield restore
+    """Yield the starts of jobs whose hosts have everything; before them what fills the output."""
+    filling = find_filling(experiment, observation)
+    if filling is not None:
+        if _answers(filling.host, observation):
+            yield filling
         return
     for job in jobs:
         if (

@@ -50,6 +50,7 @@ class Observation:
     copied: Mapping[int, frozenset[HostName]] = field(default_factory=dict)
     saves: Mapping[int, SaveObservation] = field(default_factory=dict)  # id of an experiment with `save` -> its copies
     filled: frozenset[int] = frozenset()  # ids of experiments whose output has what the last attempt saved
+    inherited: frozenset[int] = frozenset()  # ids of experiments whose output has the files of their parent
     # id of an experiment whose output takes more than the server allows -> the sentence that says how much
     outputs_over: Mapping[int, str] = field(default_factory=dict)
     # running jobs that their hosts do not show now -> when they were last known to run, by the server's clock

@@ -1,4 +1,5 @@
-"""When to copy the output of an experiment into its store, and when to restore the output from there.
+"""When to copy the output of an experiment into its store, and when to fill the output before jobs start: with what is
+in the store, or with the files of the trial that it continues.
 
 A store that does not answer delays a copy, and the end of an experiment by at most `GIVE_UP_SAVING`. It delays jobs in
 one case only: the next attempt with `restore`, on hosts that share no output, waits at most `GIVE_UP_BEFORE_RETRY` for
@@ -12,7 +13,7 @@ from datetime import timedelta
 
 from riseml.base.names import HostName
 from riseml.base.states import TERMINAL
-from riseml.control.actions import RestoreOutput, SaveOutput
+from riseml.control.actions import InheritOutput, RestoreOutput, SaveOutput
 from riseml.control.observation import NEVER_SAVED, Observation
 from riseml.model import Experiment, HostObservation
 
@@ -46,7 +47,7 @@ def find_saves(experiment: Experiment, observation: Observation, *, is_released:
     elif (
         experiment.state not in TERMINAL
         and not _has_ended(experiment)
-        and find_restore(experiment, observation) is None
+        and find_filling(experiment, observation) is None
     ):
         saved_at = observation.saves.get(experiment.id, NEVER_SAVED).at
         # a moment in the future is from before the clock was set back
@@ -82,8 +83,19 @@ def awaits_save(experiment: Experiment, observation: Observation) -> bool:
     return not problem.permanent and observation.now - max(problem.since, saved.moved_at or problem.since) < patience
 
 
-def find_restore(experiment: Experiment, observation: Observation) -> RestoreOutput | None:
-    """Return the action that restores the output before the jobs of an attempt start; None when none is needed."""
+def find_filling(experiment: Experiment, observation: Observation) -> InheritOutput | RestoreOutput | None:
+    """Return the next action that fills the output before the jobs of an attempt start; None when none is needed.
+
+    The files of a parent come first: what an earlier attempt has saved is newer, and replaces them.
+    """
+    parent = None if experiment.plan.lineage is None else experiment.plan.lineage.parent
+    host = _find_host(experiment)
+    if parent is not None and host is not None and experiment.id not in observation.inherited:
+        return InheritOutput(host, experiment.id, parent)
+    return _find_restore(experiment, observation)
+
+
+def _find_restore(experiment: Experiment, observation: Observation) -> RestoreOutput | None:
     save = experiment.plan.policy.save
     host = _find_host(experiment)
     if save is None or not save.restore or host is None or experiment.id in observation.filled:

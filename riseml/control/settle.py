@@ -19,7 +19,7 @@ from riseml.control.images import (
     is_present,
 )
 from riseml.control.observation import Observation
-from riseml.control.saving import find_restore
+from riseml.control.saving import find_filling
 from riseml.control.times import HostClocks, date_end, date_loss, date_start
 from riseml.job_programs import gang_rules
 from riseml.model import ActionFailure, ContainerObservation, Experiment, HostObservation, Image, Job
@@ -365,12 +365,12 @@ def _settle_absent(experiment: Experiment, job: Job, host: HostObservation, obse
 
 def _list_needed(experiment: Experiment, host: HostName, start: Action, observation: Observation) -> list[Action]:
     """Return the actions that a job on a host needs to begin, with its own start."""
-    restore = find_restore(experiment, observation)
+    filling = find_filling(experiment, observation)
     shared = {host, experiment.network_host or host}
     return [
         start,
         CopyData(host, experiment.id),
-        *([] if restore is None else [restore]),
+        *([] if filling is None else [filling]),
         *(PrepareHost(name, experiment.id, experiment.subnet) for name in sorted(shared)),
     ]
 

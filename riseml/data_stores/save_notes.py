@@ -45,6 +45,7 @@ class SaveNote:
     filling: int = 0  # the attempt for which the output is being filled, perhaps by a server that died; 0: none
     restored: RestoreNote | None = None  # what that attempt began with; None: the first one
     given_up: int = 0  # the attempt whose last copy a user gave up; 0: none
+    inherited: tuple[str, ...] = ()  # hosts on which the output has the files of its parent
 
 
 class SaveNotes:
@@ -116,6 +117,7 @@ def _show_note(note: SaveNote) -> dict[str, Any]:
         "filling": note.filling,
         "restored": None if note.restored is None else astuple(note.restored),
         "given_up": note.given_up,
+        "inherited": note.inherited,
     }
 
 
@@ -135,4 +137,5 @@ def _parse_note(document: dict[str, Any]) -> SaveNote:
         document["filling"],
         None if document["restored"] is None else RestoreNote(*document["restored"]),
         document.get("given_up", 0),  # older servers wrote none
+        tuple(document.get("inherited", ())),
     )

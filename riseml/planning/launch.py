@@ -316,6 +316,11 @@ def _own_variables(bound: BoundJob) -> dict[str, str]:
         "RISEML_ATTEMPT": str(job.attempt),
         "TINI_KILL_PROCESS_GROUP": "1",
     }
+    lineage = experiment.plan.lineage
+    if lineage is not None:
+        own |= {"RISEML_GENERATION": str(lineage.generation)}
+        parent = {} if lineage.parent is None else {"RISEML_PARENT": experiment_name(experiment.number, lineage.parent)}
+        own |= parent
     if bound.tokens is not None:
         own |= {"RISEML_HOST": bound.tokens[0], "RISEML_PORT": bound.tokens[1]}
     elif job.port is not None:

@@ -15,6 +15,7 @@ from statistics import fmean
 from riseml.base.records import dataclass
 from riseml.base.states import Wanted
 from riseml.model import Point, SearchPlan, SearchRecord, Trial, TrialOutcome
+from riseml.planning.generations import awaits_generation
 from riseml.spec.config.types import SEED
 
 _CUT_OFF = "its search ended before all its seeds had run"
@@ -67,14 +68,14 @@ def fold_record(record: SearchRecord) -> SearchRecord:
 
 def find_next_run(record: SearchRecord) -> NextRun | None:
     """Return what a search runs next, as far as its records say; None when nothing may start now: all points are made,
-    and those that are not complete wait for their first runs, or for nothing.
+    and those that are not complete wait for their first runs, or for nothing; or a generation waits for the one before.
     """
     plan = record.plan
     groups = _group_runs(record.trials) if plan.seeds else [[trial] for trial in record.trials]
     for number, runs in enumerate(groups, 1):
         if plan.seeds and _may_repeat(plan, runs):
             return NextRun(number, strip_seed(runs[0].point), plan.seeds[len(runs)])
-    if len(groups) >= record.most_trials:
+    if len(groups) >= record.most_trials or awaits_generation(record):
         return None
     return NextRun(len(groups) + 1, None, find_first_seed(plan))
 

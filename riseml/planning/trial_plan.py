@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from riseml.model import Plan, Point
+from riseml.model import Lineage, Plan, Point
 from riseml.planning.image import Manifest
 from riseml.planning.plan import plan_topologies, put_point
 from riseml.spec.config.types import Parameter, Spec
@@ -23,13 +24,19 @@ def make_templates(spec: Spec, manifest: Manifest) -> tuple[Template, ...]:
     return tuple(zip(values, plan_topologies(spec, values, manifest), strict=True))
 
 
-def plan_trial(templates: Sequence[Template], point: Point, parameters: Sequence[Parameter] = ()) -> Plan:
+def plan_trial(
+    templates: Sequence[Template],
+    point: Point,
+    parameters: Sequence[Parameter] = (),
+    lineage: Lineage | None = None,
+) -> Plan:
     """Return what runs for a point.
 
     Args:
         templates: of the search.
         point: the values of the parameters that are there.
         parameters: all of the search; where one is not there, its placeholders become its default.
+        lineage: its place in a search with a population.
 
     Raises:
         LookupError: no template has its values.
@@ -37,5 +44,5 @@ def plan_trial(templates: Sequence[Template], point: Point, parameters: Sequence
     pairs = set(point)
     for values, plan in templates:
         if pairs.issuperset(values):
-            return put_point(plan, parameters, point)
+            return replace(put_point(plan, parameters, point), lineage=lineage)
     raise LookupError(f"no plan has the values of {point}")

@@ -50,6 +50,8 @@ def find_importances(plan: SearchPlan, trials: Sequence[Trial]) -> Importances:
         trial for trial in trials if trial.outcome in judged and trial.value is not None and math.isfinite(trial.value)
     ]
     importances = Importances(len(completed), sum(trial.outcome is TrialOutcome.STOPPED for trial in completed))
+    if plan.search.pbt is not None:
+        return replace(importances, message="A value of this search also comes from the files of earlier trials.")
     if plan.search.metrics:
         return replace(importances, message="With several objectives no parameter decides alone.")
     # Optuna compares parameters that every trial has

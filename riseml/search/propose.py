@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from riseml.model import Point, SearchPlan, Trial, TrialOutcome
+from riseml.search.population import breed_point, choose_parent
 from riseml.search.space import list_points, make_space, name_point, read_point, try_point
 from riseml.spec.config.conditions import list_constrained_metrics
 from riseml.spec.config.types import Goal, SearchMethod
@@ -62,11 +63,20 @@ class Proposer:
             points = list_points(plan.parameters, plan.search.constraints)
             return next((point for index, point in enumerate(points or ()) if index == len(trials)), None)
         tried = list_tried(plan, trials)
+        if plan.search.method is SearchMethod.PBT:
+            return breed_point(plan, trials, number) or self._choose_at_random(trials, number)
         if plan.search.method is SearchMethod.CMA_ES:
             proposed = self._advance(trials).propose(number, tried)
         else:
             proposed = _ask_sampler(self._known.build_study(trials), plan, number, tried)
         return proposed or _find_untried(plan, number, tried)
+
+    def _choose_at_random(self, trials: Sequence[Trial], number: int) -> Point | None:
+        """Return a point at random; one that was tried before when there is no other."""
+        plan = self._plan
+        study = self._known.build_study(trials)
+        point = _ask_sampler(study, plan, number, list_tried(plan, trials))
+        return point or _find_untried(plan, number, list_tried(plan, trials)) or _find_untried(plan, number, set())
 
     def _advance(self, trials: Sequence[Trial]) -> _Replay:
         """Return the study of an evolution strategy, which depends on the order of proposals and results."""
@@ -74,6 +84,16 @@ class Proposer:
             self._replay = _Replay(self._plan)
             self._replay.follow(trials)
         return self._replay
+
+
+def find_parent(plan: SearchPlan, trials: Sequence[Trial]) -> Trial | None:
+    """Return the trial whose files the next one begins with; None: it begins with nothing.
+
+    Args:
+        plan: of the search.
+        trials: all trials so far, by number.
+    """
+    return None if plan.search.pbt is None else choose_parent(plan, trials, len(trials) + 1)
 
 
 def choose_first_point(plan: SearchPlan) -> Point:

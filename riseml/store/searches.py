@@ -271,9 +271,10 @@ class SearchStore:
             row = connection.execute(sa.select(*columns).where(sets.c.id == set_id)).one()
             user = row.user
             number = row.number
-            repeat = max(1, len(from_json(row.search, SearchPlan).seeds))
+            plan = from_json(row.search, SearchPlan)
+            repeat = max(1, len(plan.seeds))
             goes_on = row.search_end is None and row.wanted == Wanted.RUN.value
-            total = row.most_trials if goes_on else _count_points(connection, set_id)
+            total = row.most_trials if goes_on else _count_points(connection, set_id, plan)
             if (total + more) * repeat > MOST_TRIALS:
                 runs = f" with {repeat} runs each" if repeat > 1 else ""
                 raise Refused(
@@ -338,9 +339,10 @@ class SearchStore:
         return tuple(_to_record(row, tuple(by_set.get(row["id"], ()))) for row in rows)
 
 
-def _count_points(connection: sa.Connection, set_id: int) -> int:
-    points = connection.execute(sa.select(trials.c.point).where(trials.c.set_id == set_id)).scalars()
-    return len({strip_seed(_read_pairs(point)) for point in points})
+def _count_points(connection: sa.Connection, set_id: int, plan: SearchPlan) -> int:
+    rows = connection.execute(sa.select(trials.c.point).where(trials.c.set_id == set_id)).scalars()
+    points = [_read_pairs(point) for point in rows]
+    return len(points) if plan.search.pbt is not None else len(set(map(strip_seed, points)))
 
 
 def _add_trials(record: SearchRecord, earlier: tuple[Trial, ...]) -> SearchRecord:

@@ -58,6 +58,12 @@ def test_the_server_dies_at_each_step_of_a_search(process_site: Site) -> None:
     check_tally(searches.run_search_with_crashes(process_site, orders), 5)
 
 
+def test_the_server_dies_while_trials_get_the_files_of_their_parents(site: Site) -> None:
+    copying, copied = Point.INHERITING.value, Point.INHERITED.value
+    orders = [f"{copying}:2", f"{copied}:1", f"{copying}:4", f"{Point.ASKED.value}:1", f"{copied}:2"]
+    check_tally(searches.run_population_with_crashes(site, orders), 5)
+
+
 def test_the_server_dies_while_it_writes_capsules(process_site: Site) -> None:
     check_tally(capsules.run_with_crashes_at(process_site, *capsules.CAPSULE_POINTS), 4)
 

@@ -15,7 +15,7 @@ from tests.chaos.crashes import AROUND, SENTENCES
 from tests.chaos.data_copies import COPY_POINTS
 from tests.chaos.disks import DISCARD_POINTS
 from tests.chaos.report_crashes import AROUND_COUNTS
-from tests.chaos.searches import SEARCH_POINTS
+from tests.chaos.searches import POPULATION_POINTS, SEARCH_POINTS
 from tests.chaos.stores import FETCH_POINTS, RESTORE_POINTS, SAVE_POINTS
 from tests.support.waiting import DEADLINE
 
@@ -36,6 +36,6 @@ def test_a_server_with_a_bad_order_reports_it_in_one_sentence(tmp_path: Path) ->
 
 
 def test_every_fault_point_is_in_the_table() -> None:
-    stores = {*FETCH_POINTS, *SAVE_POINTS, *RESTORE_POINTS, *COPY_POINTS}
+    stores = {*POPULATION_POINTS, *FETCH_POINTS, *SAVE_POINTS, *RESTORE_POINTS, *COPY_POINTS}
     points = {*SENTENCES, *AROUND, *AROUND_COUNTS, *SEARCH_POINTS, *CAPSULE_POINTS, *DISCARD_POINTS, *stores}
     assert points == set(Point)

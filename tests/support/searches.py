@@ -10,7 +10,8 @@ from riseml.analysis.run_value import RunValue
 from riseml.base.errors import StoreError
 from riseml.base.names import JobName
 from riseml.base.states import JobDuty, Reason, State
-from riseml.model import Image, JobKey, Owner, Plan, PlannedJob, SearchPlan, SearchRecord, Trial
+from riseml.model import Image, JobKey, Lineage, Owner, Plan, PlannedJob, SearchPlan, SearchRecord, Trial
+from riseml.planning.generations import make_lineage
 from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import add_seed, find_first_seed
 from riseml.planning.trial_plan import plan_trial
@@ -110,7 +111,8 @@ class SearchRig:
         plan = SearchPlan(search, parameters, seeds)
         job = PlannedJob(JobName("train"), JobDuty.DECIDES, Resources(), Limits(), ("t",))
         templates = (((), Plan("x", Image("python"), (job,), "plain")),)
-        first = self._plan = plan_trial(templates, add_seed(choose_first_point(plan), find_first_seed(plan)))
+        point = add_seed(choose_first_point(plan), find_first_seed(plan))
+        first = self._plan = plan_trial(templates, point, lineage=make_lineage(plan, 1))
         new = NewSearch(plan, templates)
         submitted = NewExperiments(
             owner, "x", "", "", ((first, first_jobs(first)),), concurrency=concurrency, search=new
@@ -134,6 +136,9 @@ class SearchRig:
 
     def trial(self, number: int) -> Trial:
         return self.record().trials[number - 1]
+
+    def lineage(self, number: int) -> Lineage | None:
+        return self.experiments.get_experiment(self.trial(number).experiment).experiment.plan.lineage
 
     def place(self, number: int) -> None:
         self._update(number, placed_at=NOW, state=State.RUNNING.value)

@@ -1,4 +1,6 @@
-"""The outputs that experiments save in stores: copies, the notes about them, and the restore for another attempt."""
+"""The outputs that experiments save in stores: copies, and the notes about them. Also what fills an output before jobs
+start: the restore for another attempt, and the files of a trial's parent.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +33,7 @@ from riseml.data_stores.save_output import (
 from riseml.data_stores.save_target import SaveTarget, open_target
 from riseml.data_stores.store_file import Store, add_passed_keys, check_passed, find_save_store, read_stores
 from riseml.executors.base import Report, Work, WorkCancelled, WorkReport
+from riseml.files.storage.folder_copy import FolderCopy, copy_folder
 from riseml.files.storage.outputs import RECORD
 from riseml.files.storage_files import ListRequest, StorageFiles
 from riseml.model import Environment, Experiment, Plan, World
@@ -112,6 +115,10 @@ class OutputSaver:
         """Return the experiments whose output has been restored for their current attempt."""
         return frozenset(experiment.id for experiment in world.experiments if self._is_filled(experiment))
 
+    def find_inherited(self, world: World) -> frozenset[int]:
+        """Return the experiments whose output has the files of their parent, where their jobs are to start."""
+        return frozenset(experiment.id for experiment in world.experiments if self._has_inherited(experiment))
+
     def read_note(self, experiment: Experiment) -> SaveNote:
         """Return the note about an output."""
         return self.notes.read(experiment.id)
@@ -185,8 +192,24 @@ class OutputSaver:
             finally:
                 del self._restoring[experiment.id]
 
+    def inherit_output(self, experiment: Experiment, parent: Experiment, host: HostName, report: Report) -> None:
+        """Copy the files of a trial's parent into its output, before its jobs start.
+
+        Raises:
+            WorkCancelled: `cancel_restore` was called.
+            RisemlError: something cannot be used now (or never: permanent).
+        """
+        with self._lock:
+            turn = self._turns[experiment.id]
+        with turn, self._translated():
+            stop = self._restoring[experiment.id] = threading.Event()
+            try:
+                self._inherit(experiment, parent, host, report, stop)
+            finally:
+                del self._restoring[experiment.id]
+
     def cancel_restore(self, experiment: int) -> None:
-        """End the restoration of an output; does nothing while none is under way."""
+        """End what fills an output; does nothing while nothing does."""
         running = self._restoring.get(experiment)
         if running is not None:
             running.set()
@@ -198,6 +221,14 @@ class OutputSaver:
         note = self.notes.read(experiment.id)
         host = next((job.host for job in experiment.gang if job.host is not None), None)
         return note.attempt == find_attempt(experiment) and host in note.hosts
+
+    def _has_inherited(self, experiment: Experiment) -> bool:
+        lineage = experiment.plan.lineage
+        if lineage is None or lineage.parent is None:
+            return False
+        host = next((job.host for job in experiment.gang if job.host is not None), None)
+        inherited = self.notes.read(experiment.id).inherited
+        return host in inherited or (self._hosts.shared_output and bool(inherited))
 
     def _save_asked(self, experiment: Experiment, keys: Environment) -> None:
         last = find_attempt(experiment) if experiment.state in TERMINAL else 0
@@ -268,6 +299,34 @@ class OutputSaver:
             experiment.id, replace(filled, place=place.address, named=result.files, loose=(), restored=begun)
         )
         write_line(log, _describe(experiment, _describe_begin(begun, place.address)))
+
+    def _inherit(
+        self, experiment: Experiment, parent: Experiment, host: HostName, report: Report, stop: threading.Event
+    ) -> None:
+        lineage = experiment.plan.lineage
+        chosen = _make_choice(() if lineage is None else lineage.inherit)
+        name = experiment_name(parent.number, parent.sub)
+
+        def check() -> None:
+            if stop.is_set():
+                raise WorkCancelled(f"the copy of the files of {name} was cancelled")
+
+        def progress(copied: int, total: int) -> None:
+            report(WorkReport(Work.DATA, f"output://{name}", copied, total))
+
+        def wants(path: str) -> bool:
+            return _is_of_jobs(path) and chosen(path)
+
+        source = self._open_files(parent, None)
+        request = FolderCopy(source, self._open_files(experiment, host), wants, check, progress)
+        try:
+            counted = copy_folder(request)
+        except NotFound as error:
+            text = f"{name}, whose files this trial continues, has no output any more: {error.message}"
+            raise EngineError(text, "outputs of a search that goes on must stay", permanent=True) from None
+        note = self.notes.read(experiment.id)
+        self.notes.write(experiment.id, replace(note, inherited=tuple(dict.fromkeys((*note.inherited, host)))))
+        write_line(log, _describe(experiment, f"begins with {counted.describe()} of {name}"))
 
     def _find_place(self, experiment: Experiment, address: str, keys: Environment = ()) -> SavePlace:
         """Return where an output goes: its present place, or a place without another server's experiment."""

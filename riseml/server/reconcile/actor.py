@@ -25,6 +25,7 @@ from riseml.control.actions import (
     Disk,
     EnsureImage,
     FetchData,
+    InheritOutput,
     PrepareHost,
     ReleaseHost,
     RestoreOutput,
@@ -211,8 +212,17 @@ class Actor:
         with self.activities.open_activity(action.host, name_data(experiment.id)) as report:
             self.data.saves.restore_output(experiment, action.host, report)
 
+    def inherit_output(self, action: InheritOutput, experiment: Experiment) -> None:
+        """Fill the output of a trial with the files of its parent, and report how far it is."""
+        lineage = experiment.plan.lineage
+        if lineage is None or lineage.parent_record is None:
+            raise EngineError(f"trial {experiment.sub} has no parent", permanent=True)
+        parent = self.experiments.get_experiment(lineage.parent_record).experiment
+        with self.activities.open_activity(action.host, name_data(experiment.id)) as report:
+            self.data.saves.inherit_output(experiment, parent, action.host, report)
+
     def cancel_restore(self, action: CancelRestore) -> None:
-        """Ask a restoration to end."""
+        """Ask a restoration, or the copy of a parent's files, to end."""
         self.data.saves.cancel_restore(action.experiment)
 
     def _begin_start(

@@ -147,6 +147,7 @@ class ControlLoop(threading.Thread):
             copied=services.data.fetcher.find_copied(world),
             saves=services.data.saver.find_saves(world),
             filled=services.data.saver.find_filled(world),
+            inherited=services.data.saver.find_inherited(world),
         )
         before = services.loops.passes.observation
         for line in (

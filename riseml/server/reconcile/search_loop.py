@@ -21,10 +21,11 @@ from riseml.base.faultpoints import Point, reach
 from riseml.base.records import dataclass
 from riseml.control.search_steps import AskTrial, EndSearch, SearchStep, TellTrial, decide_search
 from riseml.model import JobKey, SearchEnd, SearchRecord, Trial, TrialOutcome
+from riseml.planning.generations import make_lineage
 from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import add_seed, find_next_run, fold_record
 from riseml.planning.trial_plan import Template, plan_trial
-from riseml.search.propose import Proposer
+from riseml.search.propose import Proposer, find_parent
 from riseml.search.stopping import StopJudge, find_checkpoints
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
@@ -193,14 +194,17 @@ class SearchLoop(threading.Thread):
         running.templates = running.templates or self._desk.searches.load_templates(record.id)
         told_count = sum(trial.told is not None for trial in record.trials)
         run_point = add_seed(point, following.seed)
-        plan = plan_trial(running.templates, run_point, record.plan.parameters)
+        parent = find_parent(record.plan, record.trials)
+        lineage = make_lineage(record.plan, following.point_number, parent)
+        plan = plan_trial(running.templates, run_point, record.plan.parameters, lineage)
         new = NewTrial(len(record.trials) + 1, plan, first_jobs(plan), told_count, following.point_number)
         identity = self._desk.searches.add_trial(record.id, new, now())
         reach(Point.ASKED)
         if identity is not None:
             values = ", ".join(f"{name}={value}" for name, value in plan.parameters)
             trial = f"trial {following.point_number} of {record.most_trials}: {values}"
-            self._log_step(record, f"{record.number}.{new.number} {trial}")
+            origin = f", continues {record.number}.{parent.number}" if parent is not None else ""
+            self._log_step(record, f"{record.number}.{new.number} {trial}{origin}")
             self._publish(record)
         return identity is not None
 

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 from riseml.base.metric_names import is_metric_name
 from riseml.spec.config.conditions import combine_values, find_circle, may_be_there
+from riseml.spec.config.population_section import check_generations, read_population
 from riseml.spec.config.repeat import MOST_RUNS
 from riseml.spec.config.search_points import read_constraints, read_points
 from riseml.spec.config.types import (
     BEST_VALUE,
+    LAST_VALUE,
     SEED,
     Goal,
     Parameter,
@@ -73,11 +75,14 @@ def read_search(file: SourceFile, every: Sequence[Parameter], repeat: int = 0) -
     points: tuple[tuple[tuple[str, str], ...], ...] = ()
     if len(objectives) > 1:
         _check_several(file, chosen)
+    rule = read_population(file, chosen, repeat)
     if all(path[:2] != ("train", "parameters") for path in file.bad):
         _check_parameters(file, chosen, parameters)
         constraints = read_constraints(file, chosen, parameters)
         points = read_points(file, chosen, parameters, constraints)
     trials = _read_trials(file, chosen, parameters, (points, constraints))
+    if rule is not None:
+        check_generations(file, rule, trials, len(points))
     _check_runs(file, trials, repeat)
     return SearchSection(
         method=chosen,
@@ -87,18 +92,19 @@ def read_search(file: SourceFile, every: Sequence[Parameter], repeat: int = 0) -
         seed=file.value_at((*_PATH, "seed")),
         stop=_read_stop(file),
         max_failed=file.value_at((*_PATH, "max_failed")),
-        objective=_read_objective(file),
+        objective=_read_objective(file, BEST_VALUE if rule is None else LAST_VALUE),
         points=points,
         constraints=constraints,
         metrics=objectives if len(objectives) > 1 else (),
+        pbt=rule,
     )
 
 
-def _read_objective(file: SourceFile) -> ValueRule:
+def _read_objective(file: SourceFile, default: ValueRule) -> ValueRule:
     path = (*_PATH, "objective")
     text = file.value_at(path)
     if text is None or path in file.bad:
-        return BEST_VALUE
+        return default
     match = _OBJECTIVE.fullmatch(text)
     if match is None:
         file.refuse(path, f"{quote_text(text)} says no value of a run", _OBJECTIVES)
@@ -148,8 +154,9 @@ def _check_metric(file: SourceFile, path: KeyPath, metric: str) -> None:
 
 def _check_several(file: SourceFile, method: SearchMethod) -> None:
     """Refuse what cannot serve several objectives."""
-    if method is SearchMethod.CMA_ES:
-        file.refuse((*_PATH, "method"), "cma-es follows one objective, and here are several", "use `method: tpe`")
+    if method in (SearchMethod.CMA_ES, SearchMethod.PBT):
+        problem = f"{method.value} follows one objective, and here are several"
+        file.refuse((*_PATH, "method"), problem, "use `method: tpe`")
     if file.value_at(_STOP) is not None:
         problem = "a trial is stopped by one objective, and here are several"
         file.refuse_key(_STOP, problem, "remove stop, or name one metric")

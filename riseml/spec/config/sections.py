@@ -159,7 +159,7 @@ def read_save(file: SourceFile) -> SaveSection | None:
     `file`.
     """
     to = file.value_at((*_SAVE, "to"))
-    only = _read_save_patterns(file)
+    only = read_path_patterns(file, (*_SAVE, "only"))
     every = file.read((*_SAVE, "every"), float)
     if every is not None and every < _SHORTEST_INTERVAL:
         file.refuse((*_SAVE, "every"), "must be one second or more", "write for example `every: 5m`")
@@ -177,9 +177,10 @@ def read_save(file: SourceFile) -> SaveSection | None:
     return read_section(file, _SAVE, SaveSection, to=str(url), only=only)
 
 
-def _read_save_patterns(file: SourceFile) -> tuple[str, ...]:
+def read_path_patterns(file: SourceFile, key: KeyPath) -> tuple[str, ...]:
+    """Return the patterns of paths in a list; problems go to `file`."""
     patterns: list[str] = []
-    for path, text in file.items_at((*_SAVE, "only")).items():
+    for path, text in file.items_at(key).items():
         try:
             refuse_alternatives(text)
             parse_glob(text)

@@ -224,6 +224,7 @@ class SearchMethod(enum.Enum):
     RANDOM = "random"
     TPE = "tpe"
     CMA_ES = "cma-es"
+    PBT = "pbt"
 
 
 class Goal(enum.Enum):
@@ -256,6 +257,7 @@ class ValueRule:
 
 
 BEST_VALUE = ValueRule()
+LAST_VALUE = ValueRule(ValueKind.LAST)
 
 
 class StopMethod(enum.Enum):
@@ -277,6 +279,16 @@ class StopRule:
 
 
 @dataclass(frozen=True, slots=True)
+class PopulationRule:
+    """Population based training: how one generation of trials follows from the one before."""
+
+    population: int = 8  # trials of a generation
+    replace: float = 0.25  # share of a generation that continues the best ones instead of itself
+    resample: float = 0.25  # probability that a changed parameter gets any of its values instead of a near one
+    inherit: tuple[str, ...] = ()  # patterns of the files that a trial gets from its parent; empty: all
+
+
+@dataclass(frozen=True, slots=True)
 class SearchSection:
     """The `search` section: how the best point of the parameters is found."""
 
@@ -291,6 +303,7 @@ class SearchSection:
     points: tuple[tuple[tuple[str, str], ...], ...] = ()  # what the first trials try; what they lack is chosen
     constraints: tuple[str, ...] = ()  # comparisons of parameters that every point meets
     metrics: tuple[tuple[str, Goal], ...] = ()  # several objectives, `metric` and `goal` first; empty: that one alone
+    pbt: PopulationRule | None = None  # None: another method
 
     @property
     def objectives(self) -> tuple[tuple[str, Goal], ...]:

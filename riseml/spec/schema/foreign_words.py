@@ -75,6 +75,7 @@ _METHODS = _list_words(
     ("cmaes cma cmaessampler evolution", "cma-es"),
     ("gridsearch gridsampler bruteforce", "grid"),
     ("randomsearch randomsampler quasirandom sobol", "random"),
+    ("populationbasedtraining population pb2 pbtscheduler", "pbt"),
 )
 _STOP_METHODS = _list_words(
     ("sha successivehalving successivehalvingpruner asynchyperband asynchyperbandscheduler ashascheduler", "asha"),
@@ -85,7 +86,7 @@ _GOALS = _list_words(
     ("max maximise maximum maximal higher larger up", "maximize"),
     ("min minimise minimum minimal lower smaller down", "minimize"),
 )
-_STOPPING = frozenset({"asha", "hyperband", "median", "bohb", "pbt", *_STOP_METHODS})
+_STOPPING = frozenset({"asha", "hyperband", "median", "bohb", *_STOP_METHODS})
 
 
 def translate_key(key: str, path: KeyPath) -> str | None:

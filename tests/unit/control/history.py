@@ -15,7 +15,7 @@ from riseml.base.names import HostName
 from riseml.base.states import TERMINAL, Network
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
-from riseml.model import Capacity, Gpu, HostObservation, Image
+from riseml.model import Capacity, Gpu, HostObservation, Image, Lineage
 from riseml.spec.config.types import Resources, Retry, RetryScope, SaveSection
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.laws import Laws, count_attempts
@@ -135,6 +135,8 @@ class History:
                 plan = replace(plan, role_images=(("worker", Image("other", ("pip install b",), (), "cd" * 32)),))
             if identity % 2:
                 plan = change_policy(plan, save=SaveSection("s3://runs", every=3.0, restore=identity > 1))
+            if identity in (2, 3):
+                plan = replace(plan, lineage=Lineage(2, parent=1, parent_record=1))
             experiment = make_experiment(identity, plan)
             owner = type(experiment.owner)(user, 1000, 1000)
             self.simulation.submit(make_experiment(identity, plan, owner=owner))

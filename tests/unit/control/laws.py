@@ -30,6 +30,7 @@ Laws:
     early without that host in whatever order the running jobs end.
 24. Nothing is concluded of a job as long as its host does not say how the job is: its record stays, and it gets no
     action.
+25. No job of a trial that continues another one starts before its output has the files of that one.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -379,6 +380,9 @@ class Laws(Witness):
         experiment = self.simulation.stored[key.experiment]
         save = experiment.plan.policy.save
         assert save is None or not save.restore or key.experiment in seen.filled, "20: its output first"
+        lineage = experiment.plan.lineage
+        is_first = lineage is None or lineage.parent is None
+        assert is_first or key.experiment in seen.inherited, "25: the files of its parent first"
         gang = gang_of(experiment)
         assert key.experiment in host.networks, "the host has the network of the experiment"
         if experiment.network is Network.OVERLAY:

@@ -305,6 +305,10 @@ def fill_no_output(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda experiment, seen: None
 
 
+def inherit_nothing(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda host, experiment, parent: None
+
+
 def find_no_swarm_without_a_leader(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda hosts: []
 
@@ -375,7 +379,8 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "what ended first is not the cause": ((gang_rules, "find_first_cause", blame_the_first_in_the_list),),
     "one quiet job is a hang": ((verdict, "_is_idle", end_when_one_job_is_quiet),),
     "the last copy is forgotten": ((decide, "awaits_save", await_no_copy), (saving, "awaits_save", await_no_copy)),
-    "jobs start before their output is filled": ((converge, "find_restore", fill_no_output),),
+    "jobs start before their output is filled": ((converge, "find_filling", fill_no_output),),
+    "trials start without the files of their parents": ((saving, "InheritOutput", inherit_nothing),),
     "a swarm needs no leader": (
         (place, "list_leaderless", find_no_swarm_without_a_leader),
         (room, "list_leaderless", find_no_swarm_without_a_leader),

@@ -18,6 +18,7 @@ from riseml.control.actions import (
     CopyImage,
     EnsureImage,
     FetchData,
+    InheritOutput,
     NeedsRecord,
     PrepareHost,
     ReleaseHost,
@@ -98,6 +99,7 @@ class Simulation:
     store_trouble: str = "there is no bucket"  # why; this one is for good
     saves: dict[int, SaveObservation] = field(default_factory=dict)  # id of an experiment -> its copies
     filled: dict[int, int] = field(default_factory=dict)  # id of an experiment -> the attempt that its output is for
+    inherited: dict[int, set[HostName]] = field(default_factory=dict)  # id of a trial -> hosts with its parent's files
     last_used: dict[int, datetime] = field(default_factory=dict)  # id of a companion -> its last use
     last_signs: dict[JobKey, datetime] = field(default_factory=dict)  # jobs without a recorded end -> their last signs
     witness: Witness = field(default_factory=Witness)
@@ -169,6 +171,7 @@ class Simulation:
             fetched=frozenset(self.fetched),
             copied={one: frozenset(hosts) for one, hosts in self.copied.items()},
             saves=dict(self.saves),
+            inherited=frozenset(one.id for one in self.open.values() if self._has_inherited(one)),
             filled=frozenset(one.id for one in self.open.values() if self.filled.get(one.id) == find_attempt(one)),
             last_used=dict(self.last_used),
             last_signs=dict(self.last_signs),
@@ -324,6 +327,15 @@ class Simulation:
         self._use_store()
         before = self.saves.get(experiment.id, NEVER_SAVED)
         self.saves[experiment.id] = SaveObservation(self.now, max(action.last, before.last))
+
+    def inherit_output(self, action: InheritOutput, experiment: Experiment) -> None:
+        self._use_store()
+        self.inherited.setdefault(experiment.id, set()).add(action.host)
+
+    def _has_inherited(self, experiment: Experiment) -> bool:
+        hosts = self.inherited.get(experiment.id, set())
+        first = next((job.host for job in experiment.gang if job.host is not None), None)
+        return first in hosts or (self.shared_output and bool(hosts))
 
     def restore_output(self, action: RestoreOutput, experiment: Experiment) -> None:
         self._use_store()

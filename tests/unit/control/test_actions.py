@@ -18,6 +18,7 @@ from riseml.control.actions import (
     CopyImage,
     EnsureImage,
     FetchData,
+    InheritOutput,
     NeedsRecord,
     Performer,
     PrepareHost,
@@ -46,6 +47,10 @@ SENTENCES: dict[Action, tuple[str, str]] = {  # what it does, and what it has do
     CopyData(GPU1, 4): ("copy the data of 4 to gpu1", "has its data on gpu1"),
     CancelData(GPU1, 4): ("cancel the fetch of the data of 4", "needs its data no longer"),
     SaveOutput(GPU1, 4, 0): ("save the output of 4", "has its output saved"),
+    InheritOutput(GPU1, 4, 3): (
+        "copy the files of trial 3 into the output of 4 on gpu1",
+        "has the files of trial 3 on gpu1",
+    ),
     RestoreOutput(GPU1, 4, 2): (
         "restore the output of 4 on gpu1 for attempt 2",
         "has its output for attempt 2 on gpu1",

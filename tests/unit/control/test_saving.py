@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from riseml.base.names import HostName
 from riseml.base.states import Reason, State
-from riseml.control.actions import Action, CancelRestore, RestoreOutput, SaveOutput, StartJob
+from riseml.control.actions import Action, CancelRestore, InheritOutput, RestoreOutput, SaveOutput, StartJob
 from riseml.control.observation import Observation, SaveObservation
 from riseml.control.saving import GIVE_UP_BEFORE_RETRY, GIVE_UP_SAVING
-from riseml.model import Capacity, Plan
+from riseml.model import Capacity, Lineage, Plan
 from riseml.spec.config.types import Retry, SaveSection
 from tests.unit.control.simulation import (
     START,
@@ -40,7 +42,7 @@ class SaveWitness(Witness):
         self.restores = False
 
     def acts(self, action: Action, seen: Observation) -> None:
-        if isinstance(action, SaveOutput | RestoreOutput):
+        if isinstance(action, SaveOutput | RestoreOutput | InheritOutput):
             self.acted.append(action)
         if isinstance(action, StartJob) and self.restores:
             assert action.key.experiment in seen.filled
@@ -173,6 +175,54 @@ def test_an_output_is_filled_before_the_jobs_of_each_attempt_start() -> None:
     assert (second.attempt, second.state) == (2, State.RUNNING)
     assert second.host is not None
     assert witness.acted[1:] == [SaveOutput(host or H1, 1, 1), RestoreOutput(second.host, 1, 2)]
+
+
+CHILD = Lineage(2, parent=3, parent_record=3)
+
+
+def test_a_trial_gets_the_files_of_its_parent_once_and_before_what_it_has_saved() -> None:
+    simulation = make_simulation(Capacity(8, 8192), Capacity(8, 8192))
+    simulation.shared_output = False
+    witness = run(simulation, replace(make_saving_plan(restore=True), lineage=CHILD))
+    first = simulation.stored[1].gang[0].host or H1
+    assert witness.acted == [InheritOutput(first, 1, 3), RestoreOutput(first, 1, 1)]
+    simulation.hosts[first].faults.silent = True  # the next attempt is on the other host, which has none of its files
+    simulation.settle(30, 60.0)
+    second = simulation.stored[1].gang[0].host or H1
+    assert second != first
+    assert witness.acted[2:4] == [InheritOutput(second, 1, 3), RestoreOutput(second, 1, 2)]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_another_attempt_goes_on_with_its_own_files(*, ends: bool) -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    witness = run(simulation, replace(make_plan("master", retry=Retry(max=1)), lineage=CHILD))
+    if ends:
+        simulation.exit(1, "master", 3)
+    else:
+        simulation.restart()
+    simulation.settle()
+    assert simulation.state(1) is State.RUNNING
+    assert witness.acted == [InheritOutput(H1, 1, 3)]
+
+
+def test_a_trial_whose_parent_has_no_files_fails_and_a_killed_one_ends_the_copy() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.hosts[H1].images.add("base")
+    simulation.stores_answer = False
+    simulation.submit(make_experiment(1, replace(make_plan("master"), lineage=CHILD)))
+    simulation.settle()
+    job = simulation.stored[1].gang[0]
+    assert (simulation.state(1), job.reason, job.message) == (State.FAILED, Reason.START_FAILED, "there is no bucket")
+    simulation.submit(make_experiment(2, replace(make_plan("master"), lineage=CHILD)))
+    copy = InheritOutput(H1, 2, 3)
+    while copy not in simulation.turn().actions:
+        simulation.slow = 1
+    simulation.kill(2)
+    assert CancelRestore(H1, 2) in (*simulation.turn().actions, *simulation.turn().actions)
+    simulation.finish()
+    simulation.settle()
+    assert (simulation.state(2), simulation.stored[2].closed) == (State.KILLED, True)
 
 
 def test_another_attempt_waits_for_the_last_copy_a_minute_at_most() -> None:

@@ -13,7 +13,7 @@ from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import FRAMEWORKS
 from riseml.job_programs import add_report_module
 from riseml.job_programs.group_shell import wait_for_group
-from riseml.model import Experiment, Image, Job, Launch, Mount, Plan
+from riseml.model import Experiment, Image, Job, Launch, Lineage, Mount, Plan
 from riseml.planning.launch import (
     LaunchTarget,
     StorageRoots,
@@ -220,6 +220,18 @@ def test_a_job_knows_its_attempt() -> None:
     assert (found["RISEML_ATTEMPT"], found["OUTPUT_DIR"]) == ("2", "/output")
     assert launch(again, "train").key.attempt == 2
     assert job_of(again, "train").host is None
+
+
+def test_a_trial_of_a_population_knows_its_generation_and_its_parent() -> None:
+    experiment = replace(make("train"), number=144, sub=9)
+    for lineage, expected in (
+        (Lineage(1), {"RISEML_GENERATION": "1"}),
+        (Lineage(2, parent=3, parent_record=70), {"RISEML_GENERATION": "2", "RISEML_PARENT": "144.3"}),
+    ):
+        trial = replace(experiment, plan=replace(experiment.plan, lineage=lineage))
+        variables = dict(job_variables(bind_job(trial, job_of(trial, "train"))))
+        names = ("RISEML_GENERATION", "RISEML_PARENT")
+        assert {name: variables[name] for name in names if name in variables} == expected
 
 
 def test_a_job_that_is_not_planned_is_an_error() -> None:

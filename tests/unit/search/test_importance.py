@@ -10,7 +10,7 @@ import pytest
 from riseml.model import SearchPlan, Trial, TrialOutcome
 from riseml.search.importance import FEWEST_TRIALS, find_importances
 from riseml.search.propose import Proposer
-from riseml.spec.config.types import Goal, Parameter, SearchMethod
+from riseml.spec.config.types import Goal, Parameter, PopulationRule, SearchMethod
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
 
 SPACE = (LR, UNITS, DROPOUT, LAYERS, EPOCHS)
@@ -59,6 +59,8 @@ def test_equal_values_and_single_values_tell_nothing() -> None:
     same = [replace(one, value=0.5) for one in make_trials(plan, 20)]
     assert "do not differ enough" in find_importances(plan, same).message
     assert "more than one value" in find_importances(make_plan((EPOCHS,)), same).message
+    population = replace(plan, search=replace(plan.search, pbt=PopulationRule()))
+    assert "files of earlier trials" in find_importances(population, make_trials(plan, 20)).message
 
 
 def test_a_thousand_trials_of_forty_parameters_are_no_trouble() -> None:

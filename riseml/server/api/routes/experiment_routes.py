@@ -161,7 +161,8 @@ def _check_points(record: SearchRecord) -> None:
             f"{failed} trials of set {record.number} have failed, and {setting} it makes no more",
             "raise `train.search.max_failed`, and run `riseml train` for a new set",
         )
-    points = list_points(record.plan.parameters, record.plan.search.constraints)
+    has_end = record.plan.search.pbt is None  # a population tries points again, with the files of a parent
+    points = list_points(record.plan.parameters, record.plan.search.constraints) if has_end else None
     if points is not None and list_tried(record.plan, record.trials).issuperset(points):
         raise Refused(
             f"set {record.number} has tried every combination of its parameters, and has no further points",

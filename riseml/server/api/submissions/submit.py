@@ -17,6 +17,7 @@ from riseml.base.settings import PROCESS
 from riseml.control.placement.refusal import describe_refusal, suggest_remedy
 from riseml.model import Environment, Origin, Owner, Plan, Point, Resolved, SearchPlan
 from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
+from riseml.planning.generations import make_lineage
 from riseml.planning.grid import grid_points, makes_set
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plan, make_plans
@@ -74,7 +75,8 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
         templates = tuple((values, replace(plan, origin=origin)) for values, plan in make_templates(spec, manifest))
         pinned = _find_pinned_images(submission, [plan for _, plan in templates])
         new = NewSearch(search, templates, spec.train.env)
-        return Planned(spec, (plan_trial(templates, points[0], search.parameters),), pinned, new)
+        first = plan_trial(templates, points[0], search.parameters, make_lineage(search, 1))
+        return Planned(spec, (first,), pinned, new)
     if notebook is None:
         plans = tuple(replace(plan, origin=origin) for plan in make_plans(spec, points, manifest))
         return Planned(spec, plans, _find_pinned_images(submission, plans))

@@ -15,7 +15,7 @@ from riseml.base.states import State
 from riseml.data_stores.remote import StoreUnavailable
 from riseml.data_stores.save_manifest import MANIFEST, read_manifest
 from riseml.executors.base import WorkCancelled, ignore_report
-from riseml.model import Owner, World
+from riseml.model import Lineage, Owner, World
 from riseml.planning.launch import output_folder
 from riseml.server.data.output_saver import OutputSaver
 from riseml.spec.config.types import SaveSection
@@ -167,3 +167,32 @@ def test_a_failed_copy_is_noted_with_what_to_do(tmp_path: Path) -> None:
         saver.save_output(ENDED, None, 1)
     assert raised.value.hint
     assert saver.read_note(ENDED).trouble == f"{raised.value.message} ({raised.value.hint})"
+
+
+def test_a_trial_gets_the_files_of_its_parent_and_the_next_server_knows_it(tmp_path: Path) -> None:
+    _, hosts = make_fetcher(tmp_path)
+    owner = Owner("paul", os.geteuid(), os.getegid())
+    lineage = Lineage(2, parent=3, parent_record=3, inherit=("model/**",))
+    base = make_experiment(4, make_plan("master"), owner=owner)
+    placed = tuple(replace(job, host=H1) for job in base.jobs)
+    child = replace(base, plan=replace(base.plan, lineage=lineage), number=7, sub=4, jobs=placed)
+    parent = replace(base, id=3, number=7, sub=3)
+    source, target = (tmp_path / "output" / output_folder(one) for one in (parent, child))
+    world, saver = World((child,)), OutputSaver("5e17e4", hosts)
+    with pytest.raises(EngineError, match=r"7\.3, whose files this trial continues, has no output any more") as error:
+        saver.inherit_output(child, parent, H1, ignore_report)
+    assert error.value.permanent
+    assert saver.find_inherited(world) == frozenset()
+    (source / "model").mkdir(parents=True)
+    for part in source.relative_to(tmp_path).parents:
+        (tmp_path / part).chmod(0o700)
+    for name in ("model/weights", "log", "riseml-configuration.yml", ".riseml"):
+        (source / name).write_text(name)
+    saver.inherit_output(child, parent, H1, ignore_report)
+    assert [path.name for path in target.rglob("*")] == ["model", "weights"]
+    later = OutputSaver("5e17e4", hosts)
+    assert later.find_inherited(world) == frozenset({4})
+    elsewhere = replace(child, jobs=tuple(replace(job, host=H2) for job in child.jobs))
+    assert later.find_inherited(World((elsewhere,))) == (frozenset({4}) if hosts.shared_output else frozenset())
+    first = replace(child, plan=replace(child.plan, lineage=Lineage(1)))
+    assert later.find_inherited(World((first,))) == frozenset(), "it has no parent"

@@ -26,6 +26,7 @@ from riseml.spec.config.types import (
     Distribution,
     Goal,
     Parameter,
+    PopulationRule,
     Scale,
     SearchMethod,
     StopMethod,
@@ -401,6 +402,42 @@ def test_a_server_that_dies_after_each_trial_makes_the_same_ones(method: SearchM
         database.close()
     assert points[0] == points[1]
     assert len(set(points[0])) == 16
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 5])
+def test_a_population_is_the_same_whatever_runs_together_and_whenever_its_server_dies(
+    concurrency: int, tmp_path: Path
+) -> None:
+    made = []
+    for crashes in (False, True):
+        database = Database(f"sqlite:///{tmp_path}/{crashes}.db")
+        rule = PopulationRule(4, resample=0.0)
+        rig = SearchRig(database, make_search(SearchMethod.PBT, trials=12, pbt=rule), SPACE, concurrency)
+        ended = 0
+        for _ in range(60):
+            for trial in rig.record().live:
+                rig.place(trial.number)
+            if crashes:
+                rig.restart()
+            rig.loop.run_pass()
+            live = rig.record().live
+            begun = {(trial.number - 1) // 4 for trial in live}
+            assert len(begun) <= 1, "a generation begins when the one before has ended"
+            if live and len(live) >= min(concurrency, 4 - ended % 4):
+                last = live[-1].number  # the trials end in another order than they began
+                rig.report(last, float(dict(rig.trial(last).point)["units"]) + last / 100)
+                rig.end(last, State.FAILED if last == 3 else State.FINISHED)
+                ended += 1
+                rig.loop.run_pass()
+        assert rig.record().end is SearchEnd.COMPLETED
+        made.append([(trial.point, rig.lineage(trial.number)) for trial in rig.record().trials])
+        database.close()
+    assert made[0] == made[1]
+    lineages = [lineage for _, lineage in made[0] if lineage is not None]
+    assert [lineage.generation for lineage in lineages] == [1] * 4 + [2] * 4 + [3] * 4
+    assert [lineage.parent for lineage in lineages[:4]] == [None] * 4
+    assert all(lineage.parent in range(1, 5) and lineage.parent != 3 for lineage in lineages[4:8])
+    assert all(lineage.parent in range(5, 9) for lineage in lineages[8:])
 
 
 def test_points_run_with_all_their_seeds_and_are_compared_by_their_means(database: Database) -> None:

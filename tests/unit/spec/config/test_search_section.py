@@ -9,6 +9,7 @@ from riseml.spec.config.types import (
     BEST_VALUE,
     Distribution,
     Goal,
+    PopulationRule,
     Scale,
     SearchMethod,
     SearchSection,
@@ -98,3 +99,21 @@ train:
     search = load_config(file).train.search
     assert search is not None
     assert (search.objective, str(search.objective)) == (rule, text)
+
+
+def test_a_population_counts_the_last_value_unless_the_file_says_otherwise() -> None:
+    text = """\
+project: x
+train:
+  image: python:3.11
+  run: t {{lr}}
+  parameters: {lr: {log: {min: 1e-5, max: 0.1}}}
+  search: {method: pbt, trials: 16, metric: acc, goal: maximize}
+"""
+    search = load_config(text).train.search
+    assert search is not None
+    assert (search.pbt, search.objective) == (PopulationRule(8, 0.25, 0.25), ValueRule(ValueKind.LAST))
+    keys = "objective: best, pbt: {population: 4, replace: 0.5, resample: 0, inherit: [a/**, '*.pt']}"
+    search = load_config(text.replace("maximize}", f"maximize, {keys}}}")).train.search
+    assert search is not None
+    assert (search.pbt, search.objective) == (PopulationRule(4, 0.5, 0.0, ("a/**", "*.pt")), BEST_VALUE)
