@@ -69,6 +69,8 @@ class ResultRow(NamedTuple):
     value: float | None = None  # by which it is ranked; None: it has none, or not one objective ranks
     scores: Mapping[str, float] = MappingProxyType({})  # by which several objectives rank it, by their metrics
     annotation: Annotation = NO_ANNOTATION  # what users say about it, and about its set
+    generation: int | None = None  # of a trial of a population, from 1; None: it is none
+    parent: str = ""  # `144.3`: the trial whose files it began with; empty: none
     beyond: bool = False  # its metrics fail a constraint of its search, or are not reported so far
 
 
@@ -90,6 +92,8 @@ FIXED: Mapping[str, Reader] = {
     "tags": lambda row: ",".join(row.annotation.tags) or None,  # no tag has a comma
     "marks": lambda row: row.annotation.list_marks() or None,
     "note": lambda row: row.annotation.note or None,
+    "generation": lambda row: None if row.generation is None else float(row.generation),
+    "parent": lambda row: row.parent or None,
 }
 """The columns that every row has."""
 BUILT_IN = ("rank", *FIXED)

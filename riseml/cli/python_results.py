@@ -126,6 +126,6 @@ def _make_series(pandas: Any, column: tuple[str, str, str], values: list[Value])
         return pandas.Series(values, dtype="object")
     if name in _MOMENTS:
         return pandas.to_datetime(pandas.Series(values, dtype="object"), utc=True)
-    if name in ("rank", "workers"):
+    if name in ("rank", "workers", "generation"):
         return pandas.Series([None if value is None else int(value) for value in values], dtype="Int64")
     return pandas.Series(values, dtype="float64" if name == "time" else "object")

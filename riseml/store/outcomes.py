@@ -83,6 +83,13 @@ class OutcomeStore:
                     runs[identity] = ExperimentRun(started, ended, _list_hosts(hosts), workers, waited, waits_since)
         return runs
 
+    def read_parents(self, sets_of_trials: Iterable[int]) -> dict[int, int]:
+        """Return the number of the parent of each trial of these sets that has one, by the keys of experiments."""
+        parent = experiments.c.plan["lineage", "parent"].as_integer()
+        query = sa.select(experiments.c.id, parent).where(experiments.c.set_id.in_(list(sets_of_trials)))
+        with self._database.read_transaction() as connection:
+            return {identity: number for identity, number in connection.execute(query) if number is not None}
+
     def read_attempts(self, keys: Iterable[int]) -> dict[int, int]:
         """Return the last attempt of each of these experiments that had several, by their keys."""
         ids = list(keys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -42,6 +42,8 @@ class ResultView(TypedDict):
     seconds: float | None  # for how long it has run; null: it has not run yet
     started_at: str | None  # RFC 3339
     ended_at: str | None  # RFC 3339
+    generation: NotRequired[int]  # of a trial of a population, from 1; absent: it is none
+    parent: NotRequired[str]  # `144.3`: the trial whose files it began with; absent: it began with none
 
 
 class GroupRunView(TypedDict):

@@ -100,6 +100,8 @@ def make_row(result: wire.ResultView) -> ResultRow:
             result.get("starred", False),
             result.get("archived", False),
         ),
+        generation=result.get("generation"),
+        parent=result.get("parent", ""),
     )
 
 
@@ -219,7 +221,7 @@ def _fit_fields(results: wire.ResultList, entries: Sequence[_Entry], style: Styl
 
     The parameters always stay, because they distinguish the experiments; at last they share one column.
     """
-    heads = [*_list_heads(ranked=bool(list_objectives(results))), *_list_said(entries)]
+    heads = [*_list_heads(results, ranked=bool(list_objectives(results))), *_list_said(entries)]
     parameters = _list_parameters(results, together=False)
     metrics = _list_metrics(results)
     ends = _list_ends()
@@ -258,9 +260,14 @@ def _is_flexible(column: Column) -> bool:
     return column.shrinks or column.folds
 
 
-def _list_heads(*, ranked: bool) -> list[_Field]:
+def _list_heads(results: wire.ResultList, *, ranked: bool) -> list[_Field]:
     rank = _Field(Column("RANK", right=True), lambda entry: entry.view["rank"])
-    return [*([rank] if ranked else []), _Field(Column("ID"), lambda entry: entry.view["id"])]
+    lineage = [
+        _Field(Column("GENERATION", right=True), lambda entry: entry.view.get("generation")),
+        _Field(Column("PARENT"), lambda entry: entry.view.get("parent")),
+    ]
+    fields = [*([rank] if ranked else []), _Field(Column("ID"), lambda entry: entry.view["id"])]
+    return [*fields, *lineage] if _has_generations(results) else fields
 
 
 def _list_said(entries: Sequence[_Entry]) -> list[_Field]:
@@ -317,13 +324,13 @@ def _list_ends() -> list[_Field]:
 
 def _choose_fields(results: wire.ResultList, chosen: Sequence[str]) -> list[_Field]:
     columns = make_columns(results)
-    fields = {field.column.title.lower(): field for field in (*_list_heads(ranked=True), *_list_ends())}
+    fields = {field.column.title.lower(): field for field in (*_list_heads(results, ranked=True), *_list_ends())}
     return [fields[name] if name in fields else _make_field(name, columns) for name in chosen]
 
 
 def _make_field(name: str, columns: Columns) -> _Field:
     reader = columns.find_reader(name)
-    right = not (name in columns.parameters or name in ("id", "reason", "name", "tags", "marks", "note"))
+    right = not (name in columns.parameters or name in ("id", "parent", "reason", "name", "tags", "marks", "note"))
     kind, metric, part = columns.resolve(name)
     ranks = kind == "metrics" and metric in columns.goals and part in ("", "best", _BEST_PARTS[columns.goals[metric]])
     return _Field(Column(clean_text(name), right=right), lambda entry: reader(entry.row), ranks)
@@ -363,8 +370,13 @@ def list_all_names(results: wire.ResultList, columns: Columns) -> list[str]:
     metrics = [
         columns.name_metric(name, part) for name in results["metrics"] for part in ("last", "min", "max", "step")
     ]
+    lineage = ["generation", "parent"] if _has_generations(results) else []
     ends = ["state", "reason", "time", "workers", "host", "started", "ended", "name", "tags", "marks", "note"]
-    return ["rank", "id", *parameters, *metrics, *ends]
+    return ["rank", "id", *lineage, *parameters, *metrics, *ends]
+
+
+def _has_generations(results: wire.ResultList) -> bool:
+    return any("generation" in result for result in results["experiments"])
 
 
 def make_paper_table(results: wire.ResultList, chosen: Sequence[str] = (), digits: int | None = None) -> PaperTable:
@@ -374,7 +386,7 @@ def make_paper_table(results: wire.ResultList, chosen: Sequence[str] = (), digit
         UsageError: there is no such column.
     """
     metrics = _list_metrics(results)
-    usual = [*_list_heads(ranked=bool(list_objectives(results))), *_list_parameters(results, together=False)]
+    usual = [*_list_heads(results, ranked=bool(list_objectives(results))), *_list_parameters(results, together=False)]
     fields = _choose_fields(results, chosen) if chosen else [*usual, *metrics, *_list_ends()]
     entries = [_Entry(experiment, make_row(experiment)) for experiment in results["experiments"]]
     bold = [

@@ -18,7 +18,7 @@ import { makeDuration, makeLink, makeProblem, makeState, makeTable } from "./par
 /** @import { Curve, ResultList, ResultView } from "../wire.js" */
 
 const PAUSE = 1000; // milliseconds between two readings at least: a set prints without a pause
-const OWN_HEADS = ["Rank", "ID", "State", "Duration"]; // of the leaderboard
+const OWN_HEADS = ["Rank", "ID", "State", "Generation", "Parent", "Duration"]; // of the leaderboard
 const FEW_ROWS = 100; // of the leaderboard, before the user asks for all
 
 /** @type {import("./experiment.js").Tab} */
@@ -241,10 +241,16 @@ function nameColumns(names, kind, others) {
 
 /** @param {ResultList} found */
 export function listHeads(found) {
-  const heads = ["Rank", "ID", "State", ...nameColumns(found.metrics, "metrics", found.parameters), ...nameColumns(found.parameters, "parameters", found.metrics), "Duration"];
-  const first = 3 + found.metrics.length;
-  const numbers = heads.map((_, at) => at).filter((at) => at === 0 || (at >= 3 && at < first) || at === heads.length - 1);
+  const lineage = hasGenerations(found) ? ["Generation", "Parent"] : [];
+  const heads = ["Rank", "ID", "State", ...lineage, ...nameColumns(found.metrics, "metrics", found.parameters), ...nameColumns(found.parameters, "parameters", found.metrics), "Duration"];
+  const begin = 3 + lineage.length;
+  const numbers = heads.map((_, at) => at).filter((at) => at === 0 || (at >= begin && at < begin + found.metrics.length) || at === heads.length - 1 || heads[at] === lineage[0]);
   return { heads, numbers };
+}
+
+/** @param {ResultList} found */
+function hasGenerations({ experiments }) {
+  return experiments.some((one) => one.generation !== undefined);
 }
 
 /**
@@ -258,10 +264,12 @@ export function readShown(one, name, { objectives }) {
 
 /** @param {ResultList} found @returns {import("./parts.js").Cell[][]} */
 function listBoard(found) {
+  const lineage = (/** @type {ResultView} */ one) => [one.generation ?? "", one.parent ? makeLink(one.parent) : ""];
   const rows = found.experiments.map((one) => [
     one.rank ?? "",
     makeLink(one.id),
     isStopped(one) ? [makeState(one.state), make("span", { class: "soft" }, " stopped early")] : makeState(one.state),
+    ...(hasGenerations(found) ? lineage(one) : []),
     ...found.metrics.map((name) => formatNumber(readShown(one, name, found))),
     ...found.parameters.map((name) => one.parameters[name] ?? ""),
     one.ended_at && one.seconds !== null ? formatSpan(one.seconds) : makeDuration(one.started_at, one.ended_at),

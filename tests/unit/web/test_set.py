@@ -8,13 +8,14 @@ from tests.support.javascript import run_page
 def test_a_parameter_and_a_metric_of_one_name_have_two_heads() -> None:
     script = """
     const { listHeads } = await import("./set.js");
-    const found = { metrics: ["lr", "loss", "State"], parameters: ["lr", "id", "units"] };
-    return listHeads(found).heads;
+    const found = { metrics: ["lr", "loss", "State"], parameters: ["lr", "id", "units"], experiments: [{}] };
+    const population = { ...found, experiments: [{ generation: 1 }] };
+    return [listHeads(found).heads, listHeads(population)];
     """
-    assert run_page(script) == [
-        *("Rank", "ID", "State", "metrics.lr", "loss", "metrics.State"),
-        *("parameters.lr", "parameters.id", "units", "Duration"),
-    ]
+    own = ["Rank", "ID", "State"]
+    further = ["metrics.lr", "loss", "metrics.State", "parameters.lr", "parameters.id", "units", "Duration"]
+    population = {"heads": [*own, "Generation", "Parent", *further], "numbers": [0, 3, 5, 6, 7, 11]}
+    assert run_page(script) == [[*own, *further], population]
 
 
 def test_points_of_a_front_are_means_over_seeds_where_a_trial_has_several() -> None:

@@ -29,6 +29,7 @@ from riseml.base.names import experiment_name, parse_id
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL
 from riseml.model import SearchPlan
+from riseml.planning.generations import find_generation
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.objective_view import show_objective
 from riseml.server.api.views.record_views import count_run_seconds, show_annotation
@@ -77,6 +78,8 @@ class _Placed(NamedTuple):
     rank: int | None  # None: it has none
     value: float | None  # that ranks it; None: it has none
     scores: Mapping[str, float]  # that rank it by several objectives
+    generation: int | None = None  # None: it is no trial of a population
+    parent: str = ""  # the trial whose files it began with; empty: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ def match_rows(query: ResultQuery, stores: Stores, moment: datetime) -> MatchedR
     plans = _load_plans(sources, stores)
     objectives = _choose_objectives(keys, _find_objectives(plans.values()), (metrics, parameters))
     columns = Columns(parameters, metrics, {objective.metric: objective.goal for objective in objectives})
+    rows = _add_lineages(rows, sources, plans, stores)
     rows = _mark_rows(_add_values(rows, sources, objectives, stores), sources, plans, stores)
     matched = sort_rows(filter_rows(rows, conditions, columns, moment), keys, columns)
     ranks = _rank_rows(matched, objectives)
@@ -138,7 +142,9 @@ def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.R
     best = next((row.name for row in rows if objective and matched.ranks.get(row.name) == 1), None)
     answered = {*names, *([] if best is None else [best])}
     placed = {
-        row.name: _Placed(matched.ranks.get(row.name), row.value, row.scores) for row in rows if row.name in answered
+        row.name: _Placed(matched.ranks.get(row.name), row.value, row.scores, row.generation, row.parent)
+        for row in rows
+        if row.name in answered
     }
     views = _show_results(placed, matched.sources, stores)
     return {
@@ -215,6 +221,26 @@ def _mark_rows(
         else row
         for row, outcome in zip(rows, outcomes, strict=True)
     ]
+
+
+def _add_lineages(
+    rows: Sequence[ResultRow], sources: _RowSources, plans: Mapping[int, SearchPlan], stores: Stores
+) -> list[ResultRow]:
+    """Return the rows, and those of trials of a population with their generations and parents."""
+    populations = {identity: plan for identity, plan in plans.items() if plan.search.pbt is not None}
+    if not populations:
+        return list(rows)
+    parents = stores.outcomes.read_parents(populations)
+    marked: list[ResultRow] = []
+    for row in rows:
+        outcome = sources.outcomes[row.name]
+        plan = None if outcome.set_id is None else populations.get(outcome.set_id)
+        if plan is not None and outcome.sub is not None:
+            number = parents.get(outcome.id)
+            parent = "" if number is None else experiment_name(outcome.number, number)
+            row = row._replace(generation=find_generation(plan, outcome.sub), parent=parent)
+        marked.append(row)
+    return marked
 
 
 def _is_beyond(row: ResultRow, plan: SearchPlan, last: Mapping[str, float]) -> bool:
@@ -349,7 +375,7 @@ def _show_results(placed: Mapping[str, _Placed], sources: _RowSources, stores: S
     for name, outcome in outcomes.items():
         run = runs.get(outcome.id, _NOT_RUN)
         seconds = count_run_seconds(run, sources.moment)
-        views[name] = {
+        view: wire.ResultView = {
             "id": name,
             "project": outcome.project,
             **show_annotation(sources.annotations.get(name, NO_ANNOTATION)),
@@ -366,4 +392,9 @@ def _show_results(placed: Mapping[str, _Placed], sources: _RowSources, stores: S
             "started_at": _show_moment(run.started_at) or None,
             "ended_at": _show_moment(run.ended_at) or None,
         }
+        if placed[name].generation is not None:
+            view["generation"] = placed[name].generation or 1
+        if placed[name].parent:
+            view["parent"] = placed[name].parent
+        views[name] = view
     return views

@@ -145,3 +145,18 @@ def test_a_metric_with_the_name_of_a_parameter_has_its_own_values() -> None:
     table = list_results(found, Style())
     assert [table[0].split()[1:3], table[1].split()[1:3]] == [["lr", "metrics.lr"], ["0.1", "7"]]
     assert table[3].startswith("Nothing is ranked: --sort -metrics.lr puts the largest lr first"), table
+
+
+def test_trials_of_a_population_have_columns_for_generation_and_parent() -> None:
+    rows = [
+        make_result(3, 1, make_metric("accuracy", 0.75), generation=2, parent="144.1"),
+        make_result(1, 2, make_metric("accuracy", 0.5), generation=1),
+    ]
+    population: wire.ResultList = {**FOUND, "metrics": ["accuracy"], "experiments": rows, "best": rows[0]}
+    table = list_results(population, Style())
+    assert table[0].split()[:5] == ["RANK", "ID", "GENERATION", "PARENT", "lr"]
+    assert table[1].split()[:5] == ["*", "1", "144.3", "2", "144.1"]
+    assert list_csv(population)[0].startswith("rank,id,generation,parent,epochs,lr,")
+    assert list_csv(population, ["id", "generation", "parent"])[1:] == ["144.3,2,144.1", "144.1,1,"]
+    assert list_results(population, Style(), ["parent", "generation"])[1].split() == ["*", "144.1", "2"]
+    assert "generation" not in list_csv(FOUND)[0]

@@ -28,7 +28,7 @@ from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import Services
 from riseml.spec.config.loader import load_config
-from riseml.spec.config.types import Goal, SearchSection, ValueKind, ValueRule
+from riseml.spec.config.types import Goal, PopulationRule, SearchMethod, SearchSection, ValueKind, ValueRule
 from riseml.store.insertion import NewExperiments
 from tests.support.rig import single
 from tests.support.searches import LR, SearchRig, make_search
@@ -250,3 +250,16 @@ def test_trials_beyond_a_constraint_have_no_rank(tmp_path: Path) -> None:
         groups = read_groups(ResultQuery(("1",)), None, services.stores, NOW)
         assert [(group["rank"], group["beyond"]) for group in groups["groups"]] == [(1, 0), *[(None, 1)] * 3]
         assert groups["best_run"] == {"id": "1.3", "seed": None, "value": 0.125}
+
+
+def test_trials_of_a_population_have_generations_and_parents(tmp_path: Path) -> None:
+    rule = PopulationRule(2, replace=0.5)
+    search = make_search(SearchMethod.PBT, trials=len(REPORTS), pbt=rule, objective=LAST)
+    with open_search(tmp_path, search) as services:
+        found = read_results(ResultQuery(("1",), sort="id"), services.stores, NOW)["experiments"]
+        assert [one.get("generation") for one in found] == [at // 2 + 1 for at in range(len(REPORTS))]
+        assert [one.get("parent") for one in found[:2]] == [None, None]
+        assert {one.get("parent") for one in found[2:4]} <= {"1.1", "1.2"}
+        first = found[2].get("parent")
+        children = [one["id"] for one in found[2:4] if one.get("parent") == first]
+        assert ask(services, "1", where=(f"generation=2 and parent={first}",), sort="id") == children
