@@ -10,6 +10,7 @@ from riseml.base.states import Reason
 from riseml.control.rollup import SetMember, describe_set_end
 from riseml.control.search_steps import find_search_end, find_search_failure
 from riseml.model import END_SENTENCES, SearchEnd, SearchRecord, Trial, TrialOutcome
+from riseml.planning.generations import awaits_generation, find_generation
 from riseml.planning.repetition import NextRun, find_next_run, fold_record
 from riseml.server.api.views.objective_view import show_goal, show_objectives
 
@@ -129,6 +130,9 @@ def describe_next_step(record: SearchRecord) -> str:
     if record.paused:
         resume = f"`riseml search {record.number} --resume` lets it go on"
         return f"is paused; {resume}; {running}" if live else f"is paused; {resume}"
+    if awaits_generation(record):
+        generation = find_generation(record.plan, len(record.trials) + 1) or 1
+        return f"begins generation {generation} when generation {generation - 1} has ended: {running}"
     waiting = next((trial for trial in live if not trial.placed and not trial.closed), None)
     if waiting is not None:
         name = experiment_name(record.number, waiting.number)

@@ -11,7 +11,7 @@ from riseml.base.states import Reason, State, Wanted
 from riseml.model import Experiment, SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
 from riseml.server.api.routes.experiment_routes import _check_points
 from riseml.server.api.views.search_view import describe_end, describe_next_step, describe_search, show_search
-from riseml.spec.config.types import Goal, StopMethod, StopRule
+from riseml.spec.config.types import Goal, PopulationRule, SearchMethod, StopMethod, StopRule
 from tests.support.searches import LAYERS, make_search
 from tests.unit.control.simulation import make_experiment, make_plan
 
@@ -138,6 +138,14 @@ def test_the_end_names_the_metrics_that_there_are() -> None:
 )
 def test_the_next_step_of_a_search_is_said(record: SearchRecord, text: str) -> None:
     assert describe_next_step(record) == text
+
+
+def test_a_population_says_which_generation_it_waits_for() -> None:
+    plan = SearchPlan(make_search(SearchMethod.PBT, trials=4, pbt=PopulationRule(2)), (LAYERS,))
+    record = SearchRecord(1, "paul", 144, plan, 1, Wanted.RUN, 4, (GOOD, replace(RUNNING, number=2)))
+    assert describe_next_step(record) == "begins generation 2 when generation 1 has ended: 1 of its trials runs"
+    ended = replace(record, trials=(GOOD, replace(GOOD, number=2)))
+    assert describe_next_step(ended) == "chooses trial 3 of 4 now"
 
 
 def make_repeated(*runs: Trial, concurrency: int = 4, stop: StopRule | None = None, most: int = 4) -> SearchRecord:
