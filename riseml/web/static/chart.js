@@ -13,14 +13,14 @@ const MOST_COUNTED = 2 ** 50; // steps up to a tick; from 2 ** 53 on, a number a
 
 /**
  * @typedef {{x: number, y: number, low: number, high: number}} Point
- * @typedef {{name: string, points: Point[]}} Line
+ * @typedef {{name: string, points: Point[], range: number[]}} Line
  * @typedef {{isLog: boolean, isTime: boolean, smoothing: number}} ChartOptions
  * @typedef {Pick<MetricBucket, "mean" | "min" | "max" | "last_step" | "first_at" | "last_at">} Bucket
- * @typedef {{name: string, buckets: Bucket[]}} Series
+ * @typedef {{name: string, buckets: Bucket[], range?: number[]}} Series `range`: values that the axis has, too, where the line is flat
  */
 
 /** @param {Series} series @param {ChartOptions} options @returns {Line} */
-export function makeLine({ name, buckets }, { isTime, smoothing }) {
+export function makeLine({ name, buckets, range = [] }, { isTime, smoothing }) {
   const known = buckets.filter((bucket) => bucket.mean !== null);
   const start = known.length ? Date.parse(known[0].first_at) : 0;
   let mean = Number.NaN;
@@ -30,7 +30,7 @@ export function makeLine({ name, buckets }, { isTime, smoothing }) {
     mean = Number.isNaN(mean) ? value : smoothing * mean + (1 - smoothing) * value;
     return { x, y: mean, low: bucket.min ?? value, high: bucket.max ?? value };
   });
-  return { name, points };
+  return { name, points, range };
 }
 
 /**
@@ -42,7 +42,7 @@ export function makeLine({ name, buckets }, { isTime, smoothing }) {
 export function drawChart(lines, options, label) {
   const shown = options.isLog ? lines.map((line) => ({ ...line, points: line.points.filter((point) => point.y > 0) })) : lines;
   const all = shown.flatMap((line) => line.points);
-  const scales = makeScales(all, options);
+  const scales = makeScales(all, shown.flatMap((line) => line.range), options);
   const parts = shown.map((line, at) => drawLine(line, at % COLOURS, scales, shown.length === 1 && !options.smoothing && !options.isLog));
   const empty = all.length ? null : draw("text", { x: WIDTH / 2, y: HEIGHT / 2, "text-anchor": "middle" }, "no finite value");
   const picture = draw("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, drawGrid(scales, options), parts, empty);
@@ -51,11 +51,13 @@ export function drawChart(lines, options, label) {
 
 /** @typedef {{x: (value: number) => number, y: (value: number) => number, xs: number[], ys: number[]}} Scales */
 
-/** @param {Point[]} points @param {ChartOptions} options @returns {Scales} */
-function makeScales(points, { isLog }) {
+/** @param {Point[]} points @param {number[]} range @param {ChartOptions} options @returns {Scales} */
+function makeScales(points, range, { isLog }) {
   const xs = findRange(points.map((point) => point.x));
   const transform = isLog ? Math.log10 : (/** @type {number} */ value) => value;
-  const ys = findRange(points.map((point) => transform(point.y)));
+  const values = points.map((point) => point.y);
+  const isFlat = values.length > 0 && values.every((value) => value === values[0]);
+  const ys = findRange([...values, ...(isFlat ? range.filter((value) => !isLog || value > 0) : [])].map(transform));
   const pad = (ys[1] - ys[0]) * 0.05;
   const [low, high] = [ys[0] - pad, ys[1] + pad];
   return {
@@ -79,7 +81,7 @@ function findRange(values) {
     if (value > high) high = value;
   }
   if (low > high) return [0, 1];
-  return low === high ? [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2] : [low, high];
+  return low === high ? [low - (Math.abs(low) || 1) / 10, high + (Math.abs(high) || 1) / 10] : [low, high];
 }
 
 /** @param {number} low @param {number} high @param {number} count @returns {number[]} round numbers */

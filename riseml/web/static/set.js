@@ -111,7 +111,7 @@ class SetView {
     const stopped = new Set(found.experiments.filter(isStopped).map((one) => one.id));
     const answer = await get(`/experiments/${encodeURIComponent(id)}/curves`, { metric }, signal);
     curves.show(answer.curves.map((one) => makeSeries(one, stopped.has(one.id))));
-    best.show([{ name: "best", buckets: listBest(found.experiments, metric, goal) }]);
+    best.show([{ name: "best", ...listBest(found.experiments, metric, goal) }]);
     best.element.hidden = !goal;
   }
 
@@ -212,20 +212,28 @@ function makeSeries({ id, step, at, mean }, stopped) {
   return { name: stopped ? `${id} (stopped early)` : id, buckets };
 }
 
-/** @param {ResultView[]} experiments @param {string} metric @param {string} goal @returns {import("./chart.js").Bucket[]} one value for each that ended */
-function listBest(experiments, metric, goal) {
+/**
+ * Return the best value so far, one for each experiment that has ended. Where the first one is the best, the axis goes on to the
+ * median of all: it shows how much better that is, and no single bad value makes it useless.
+ * @param {ResultView[]} experiments @param {string} metric @param {string} goal
+ * @returns {{buckets: import("./chart.js").Bucket[], range: number[]}}
+ */
+export function listBest(experiments, metric, goal) {
   const ended = experiments.flatMap((one) => {
     const value = bestOf(one, metric, goal);
     return one.ended_at && value !== null ? [{ end: one.ended_at, value }] : [];
   });
   ended.sort((one, other) => one.end.localeCompare(other.end));
+  const sorted = ended.map(({ value }) => value).sort((one, other) => one - other);
+  const range = sorted.length ? [sorted[Math.floor((sorted.length - 1) / 2)]] : [];
   let best = Number.NaN;
-  return ended.flatMap(({ end, value }, at) => {
+  const buckets = ended.flatMap(({ end, value }, at) => {
     const former = best;
     if (Number.isNaN(best) || (goal === "minimize" ? value < best : value > best)) best = value;
     const steps = Number.isNaN(former) || former === best ? [best] : [former, best]; // draw a step, not a slope
     return steps.map((mean) => ({ mean, min: mean, max: mean, last_step: at + 1, first_at: end, last_at: end }));
   });
+  return { buckets, range };
 }
 
 /**
