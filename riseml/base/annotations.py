@@ -84,6 +84,11 @@ def read_tag(text: str) -> str:
     return tag
 
 
+def is_word(text: str) -> bool:
+    """Return True for a text that may be a name or a tag, or one with a job behind it: `baseline.worker.1`."""
+    return all(_is_letter(character) or character in f"{_SIGNS} " for character in text) and bool(text.strip())
+
+
 def read_note(text: str) -> str:
     """Return a note as it is; every text of a limited length that has no NUL and is Unicode is one.
 

@@ -46,7 +46,7 @@ class CapsuleInFolder:
 
 
 def find_capsule_folder(folder: Path, text: str) -> Path | None:
-    """Return the folder of the capsule that a user has named by a path; None: the text is an ID.
+    """Return the folder of the capsule that a user has named by a path; None: the text is an ID, a name or a tag.
 
     Args:
         folder: the working directory.
@@ -58,6 +58,8 @@ def find_capsule_folder(folder: Path, text: str) -> Path | None:
     for candidate in (place, place / CAPSULE_FOLDER, place.parent):
         if (candidate / CAPSULE_FILE).is_file() and (candidate != place.parent or place.name == CAPSULE_FILE):
             return candidate
+    if "/" not in text and text not in ("", ".", "..") and not place.exists():
+        return None
     raise NotFound(f"there is no {CAPSULE_FILE} in {text}", f"name the {CAPSULE_FOLDER} of an output, or an ID")
 
 

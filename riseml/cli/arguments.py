@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -18,23 +19,20 @@ _LONGEST_WORD = 200  # characters of an ID, a name or a tag with what follows it
 
 
 def choose_experiment_id(context: CommandContext, client: Client, identity: str | None) -> str:
-    """Return the ID that the user gave, or the ID of the project's last experiment.
+    """Return the ID that the user gave, also by a name or a tag, or the ID of the project's last experiment.
 
     Raises:
-        UsageError: the text is not an ID.
+        UsageError: the text is not an ID, name or tag, or several experiments have it.
         NotFound: no ID was given, and there is no project or it has no experiment.
     """
-    from riseml.base.names import parse_id
-
-    return find_last_experiment(context, client)["id"] if identity is None else str(parse_id(identity))
+    return find_last_experiment(context, client)["id"] if identity is None else find_identity(client, identity)
 
 
 def find_identity(client: Client, text: str) -> str:
     """Return the canonical ID of an experiment, a set or a job that a user has named by its ID, a name or a tag.
 
     Raises:
-        UsageError: the text is none of these, or several experiments have the tag.
-        NotFound: no experiment has the name or tag.
+        UsageError: the text is none of these, or several experiments have it.
     """
     from riseml.base.names import looks_like_id, parse_id
 
@@ -42,9 +40,23 @@ def find_identity(client: Client, text: str) -> str:
         canonical_id = parse_id(text)
         if canonical_id.user is None:  # else it may be a member of a set with a name: `baseline.2`
             return str(canonical_id)
-    if not text.strip() or not text.isprintable() or len(text) > _LONGEST_WORD:
-        parse_id(text)
+    else:
+        check_identities([text])
     return str(parse_id(client.find_id(text)))
+
+
+def check_identities(texts: Iterable[str]) -> None:
+    """Refuse texts that are neither an ID nor a name or tag, before a server is asked.
+
+    Raises:
+        UsageError: there is one.
+    """
+    from riseml.base.annotations import is_word
+    from riseml.base.names import parse_id
+
+    for text in texts:
+        if len(text) > _LONGEST_WORD or not is_word(text):
+            parse_id(text)
 
 
 def find_last_experiment(context: CommandContext, client: Client) -> wire.ExperimentView:

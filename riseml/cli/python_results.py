@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from riseml.analysis.numbers import read_column
 from riseml.base.errors import RisemlError, UsageError
-from riseml.base.names import parse_id
 from riseml.base.records import dataclass
 from riseml.base.settings import read_settings
 from riseml.cli.output.text import count_noun
@@ -92,11 +91,14 @@ def load_results(
 
 
 def _ask_server(query: dict[str, object]) -> Results:
+    from riseml.cli.arguments import find_identity
     from riseml.cli.local_server import connect_client
     from riseml.cli.output.printer import Printer
 
     with connect_client(read_settings(os.environ), os.environ, Printer(sys.stdout, sys.stderr)) as client:
-        return Results(client.get_results(query))
+        identities = cast("list[str]", query.get("of", []))
+        named = {"of": [find_identity(client, identity) for identity in identities]} if identities else {}
+        return Results(client.get_results(query | named))
 
 
 def _choose_experiments(identities: Sequence[object], project: str | None) -> dict[str, object]:
@@ -108,7 +110,10 @@ def _choose_experiments(identities: Sequence[object], project: str | None) -> di
         if isinstance(identity, bool) or not isinstance(identity, int | str):
             hint = f'write results("{identity}"): as numbers, 144.1 and 144.10 are one'
             raise UsageError(f"an ID is a whole number or a text, not {identity!r}", hint)
-    return {"of": [str(parse_id(str(identity))) for identity in identities]}
+    from riseml.cli.arguments import check_identities
+
+    check_identities(map(str, identities))
+    return {"of": [str(identity) for identity in identities]}
 
 
 def _make_series(pandas: Any, column: tuple[str, str, str], values: list[Value]) -> Any:

@@ -26,16 +26,16 @@ def compare_experiments(
     What is the same is not shown. riseml.yml is compared as resolved: with defaults, and with what -p and --set have
     changed. Of the project's files the command names those that differ.
     """
-    from riseml.base.names import parse_id
+    from riseml.cli.arguments import check_identities, find_identity
     from riseml.cli.output.comparison_view import list_comparison
 
     command: CommandContext = context.obj
-    chosen = [str(parse_id(identity)) for identity in identities]
-    if not 2 <= len(chosen) <= _MOST:
-        number = "there is one ID" if len(chosen) == 1 else f"there are {len(chosen)} IDs"
+    if not 2 <= len(identities) <= _MOST:
+        number = "there is one ID" if len(identities) == 1 else f"there are {len(identities)} IDs"
         raise UsageError(f"{number}, and compare takes 2 to {_MOST}", "write `riseml compare 4 7`")
+    check_identities(identities)
     with command.connect() as client:
-        comparison = client.compare_experiments(chosen)
+        comparison = client.compare_experiments([find_identity(client, identity) for identity in identities])
     if json:
         command.printer.print_json(comparison)
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from riseml.base.consent import PassedVariable
 from riseml.base.errors import UsageError
-from riseml.base.names import parse_id
+from riseml.cli.arguments import check_identities, find_identity
 from riseml.cli.output.text import clean_text
 from riseml.cli.passed_variables import take_variables
 
@@ -35,7 +35,8 @@ def check_trials(identity: str | None, trials: int | None, new: Sequence[object]
             "further trials run what their set runs, and take no option that changes it",
             "`riseml train` alone begins a new set, with all options",
         )
-    return str(parse_id(identity)), trials
+    check_identities([identity])
+    return identity, trials
 
 
 def add_trials(
@@ -50,6 +51,7 @@ def add_trials(
     """
     client = command.connect()
     try:
+        identity = find_identity(client, identity)
         experiment = client.get_experiment(identity)
         request: wire.TrialRequest = {"trials": trials, "environment": _collect_variables(command, experiment, allowed)}
         return client, client.add_trials(identity, request)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.base.errors import Conflict, UsageError
-from riseml.base.names import parse_id
-from riseml.cli.arguments import parse_pairs
+from riseml.cli.arguments import find_identity, parse_pairs
 from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
 from riseml.cli.commands.tensorboard import OpenOption, PortOption
 from riseml.cli.commands.train import (
@@ -85,9 +84,9 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
     check_local_port(view)
     if identity is not None:
         of_new = {"--gpus": gpus, "--cpus": cpus, "--mem": mem, "-f": file, "-p": parameters, "--set": settings}
-        _check_open(identity, of_new, idle_timeout)
+        _check_open(of_new, idle_timeout)
         with command.connect() as client:
-            _forward(command, client, view, client.get_experiment(identity))
+            _forward(command, client, view, client.get_experiment(find_identity(client, identity)))
         return
     source = read_config_source(command, file)
     requested = {"gpus": gpus, "cpus": cpus, "mem": mem}
@@ -99,13 +98,12 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
     _forward_new(command, source, view, submission)
 
 
-def _check_open(identity: str, options: Mapping[str, object], idle_timeout: str) -> None:
+def _check_open(options: Mapping[str, object], idle_timeout: str) -> None:
     """Check the arguments of a command that opens a running notebook.
 
     Raises:
-        UsageError: the text is not an ID, or an option applies only to a new notebook.
+        UsageError: an option applies only to a new notebook.
     """
-    parse_id(identity)
     written = [name for name, value in options.items() if value is not None]
     written += ["--idle-timeout"] if idle_timeout != _IDLE else []
     if written:

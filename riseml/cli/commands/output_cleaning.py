@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.base.errors import EngineError, Refused, UsageError
-from riseml.base.names import parse_id
 from riseml.base.records import dataclass
+from riseml.cli.arguments import check_identities, find_identity
 from riseml.cli.commands.options import JsonOption
 
 if TYPE_CHECKING:
@@ -162,8 +162,9 @@ def keep_outputs(
     command: CommandContext = context.obj
     if release and not ids:
         raise UsageError("--no needs an ID", "`riseml keep` shows what is kept")
-    chosen = [str(parse_id(identity)) for identity in ids or []]
+    check_identities(ids or [])
     with command.connect() as client:
+        chosen = [find_identity(client, identity) for identity in ids or []]
         kept_list = client.list_kept()
         for kept_identity in chosen:
             kept_list = client.keep_output(kept_identity, keep=not release)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.base.errors import NotFound, Refused, UsageError
+from riseml.cli.arguments import find_identity
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.commands.results import SortOption, WhereOption
 
@@ -60,8 +61,8 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
     command: CommandContext = context.obj
     if group and against:
         raise UsageError("--group and --against exclude each other", "leave one of them out")
-    query: dict[str, object] = {"of": [_read_id(identity)], "where": where or [], "sort": sort}
     with command.connect() as client:
+        query: dict[str, object] = {"of": [find_identity(client, identity)], "where": where or [], "sort": sort}
         results = client.get_results(query)
         name = _choose_metric(results, metric)
         if group:
@@ -69,12 +70,6 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
         else:
             chart = _make_scatter(results, name, against) if against else _make_curves(client, results, name)
     _show_chart(command, chart, svg=svg, png=png, json=json)
-
-
-def _read_id(text: str) -> str:
-    from riseml.base.names import parse_id
-
-    return str(parse_id(text))
 
 
 def _choose_metric(results: wire.ResultList, metric: str | None) -> str:

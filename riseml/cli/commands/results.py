@@ -9,12 +9,14 @@ import typer
 
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
+from riseml.cli.arguments import check_identities, find_identity
 from riseml.cli.commands.options import JsonOption
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
     from riseml.cli.output.paper_table import PaperTable
+    from riseml.client.server_client import Client
 
 IdsArgument = Annotated[
     list[str] | None,
@@ -129,11 +131,12 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     most = _USUAL if rows is None and output.form is ResultFormat.TABLE and not scaling else rows
     if most:
         query["limit"] = most
-    query |= _choose_experiments(command, identities or [], project)
-    if group or compare:
-        _print_groups(command, query, output)
-        return
+    query |= _choose_project(command, identities or [], project)
     with command.connect() as client:
+        query |= {"of": [find_identity(client, identity) for identity in identities]} if identities else {}
+        if group or compare:
+            _print_groups(command, client, query, output)
+            return
         results = client.get_results(query)
     _print_results(command, results, output)
 
@@ -163,7 +166,7 @@ def _check_output(output: _Presentation) -> _Presentation:
     return output
 
 
-def _print_groups(command: CommandContext, query: dict[str, object], output: _Presentation) -> None:
+def _print_groups(command: CommandContext, client: Client, query: dict[str, object], output: _Presentation) -> None:
     from riseml.cli.output.groups_view import list_group_csv, list_groups, make_group_table
     from riseml.cli.result_groups import check_compared, print_comparison
 
@@ -175,8 +178,7 @@ def _print_groups(command: CommandContext, query: dict[str, object], output: _Pr
         query["of"] = list(dict.fromkeys(name.partition(".")[0] for name in names))  # all runs of their points
     query.pop("limit", None)
     column = {"column": output.columns} if output.columns else {}
-    with command.connect() as client:
-        groups = client.get_groups({**query, **column})
+    groups = client.get_groups({**query, **column})
     printer = command.printer
     match output.form:
         case _ if output.compare:
@@ -192,13 +194,13 @@ def _print_groups(command: CommandContext, query: dict[str, object], output: _Pr
             printer.print_lines(_list_paper_lines(make_group_table(groups, output.digits), output.form))
 
 
-def _choose_experiments(command: CommandContext, identities: list[str], project: str | None) -> dict[str, object]:
-    from riseml.base.names import parse_id
-
+def _choose_project(command: CommandContext, identities: list[str], project: str | None) -> dict[str, object]:
+    """Return the project whose experiments are meant; empty with IDs."""
     if identities and project is not None:
         raise UsageError("--project and IDs exclude each other", "leave one of them out")
     if identities:
-        return {"of": [str(parse_id(identity)) for identity in identities]}
+        check_identities(identities)
+        return {}
     if project is None:
         from riseml.cli.arguments import find_own_project
 

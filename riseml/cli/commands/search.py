@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.base.errors import UsageError
-from riseml.base.names import parse_id
+from riseml.cli.arguments import check_identities, find_identity
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.output.style import ENDED_STATES
 from riseml.cli.output.text import clean_text, count_noun
@@ -39,9 +39,9 @@ def change_search(  # one parameter for each option of the command
     """
     command: CommandContext = context.obj
     change = _make_change(pause=pause, resume=resume, stop=stop, concurrency=concurrency)
-    name = str(parse_id(identity))
+    check_identities([identity])
     with command.connect() as client:
-        changed = client.change_set(name, change)
+        changed = client.change_set(find_identity(client, identity), change)
     if json:
         command.printer.print_json(changed)
     else:

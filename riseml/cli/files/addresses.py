@@ -1,4 +1,6 @@
-"""Addresses of files as users type them: `data://mnist/x`, `output://4/model`, `4.master:/tmp/x`, or a local path."""
+"""Addresses of files as users type them: `data://mnist/x`, `output://4/model`, `output://baseline/model`,
+`4.master:/tmp/x`, or a local path.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,11 @@ class StorageAddress:
     project: str = ""
 
     @property
+    def has_word(self) -> bool:
+        """True when it names its experiment by a name or a tag, which the server knows."""
+        return bool(self.place.of) and _NUMBERS.fullmatch(self.place.of) is None
+
+    @property
     def is_pattern(self) -> bool:
         """True when the path has a `*`, a `?` or a `[`."""
         return _GLOB.search(self.path) is not None
@@ -53,19 +60,21 @@ def parse_storage_address(text: str) -> StorageAddress | None:
 def _parse_output(place: str, text: str) -> StorageAddress:
     first, _, path = place.partition("/")
     user = project = ""
-    if first and not _NUMBERS.fullmatch(first):
-        parts = place.split("/", 3)
-        if len(parts) < 3 or not _NUMBERS.fullmatch(parts[2]):
-            raise UsageError(f"{text[:200]!r} names no experiment", _EXAMPLES)
+    parts = place.split("/", 3)
+    if len(parts) > 2 and not _NUMBERS.fullmatch(first) and _NUMBERS.fullmatch(parts[2]):
         user = parts[0]
         project = parts[1]
         first = parts[2]
         path = "".join(parts[3:])
     if not first:
         raise UsageError("output:// alone names no experiment", f"{_EXAMPLES}; `riseml status -a` lists yours")
-    identity = str(parse_id(first))
+    is_id = _NUMBERS.fullmatch(first) is not None
     return StorageAddress(
-        StoragePlace("output", identity), _parse_path(path, text), path.endswith("/") or not path, user, project
+        StoragePlace("output", str(parse_id(first)) if is_id else first),
+        _parse_path(path, text),
+        path.endswith("/") or not path,
+        user,
+        project,
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.records import dataclass
+from riseml.cli.arguments import find_identity
 from riseml.cli.files.addresses import StorageAddress, check_project, parse_storage_address
 from riseml.cli.files.copies import CopyLocation
 from riseml.cli.files.names import join_paths, to_path
@@ -69,7 +71,7 @@ class PathOpener:
         Raises:
             NotFound: nothing.
         """
-        address = parse_storage_address(text)
+        address = self._read_address(text)
         opened = list(self._find_local(text) if address is None else self._find_stored(address))
         if not opened:
             raise NotFound(f"{text} names nothing", "`riseml ls` shows what is there")
@@ -77,7 +79,7 @@ class PathOpener:
 
     def open_target(self, text: str) -> tuple[CopyLocation, FileInfo | None, bool]:
         """Return the target of a copy, the entry that exists there, and whether the target must be a folder."""
-        address = parse_storage_address(text)
+        address = self._read_address(text)
         if address is not None:
             if address.is_pattern:
                 raise UsageError(f"{text} is a pattern", "name one target")
@@ -98,6 +100,14 @@ class PathOpener:
         """Return a path of a storage, whether it exists or not, on its own connection: a copy reads and writes."""
         self._check_address(address)
         return CopyLocation(self._connect_storage(address.place), address.path, f"{address.place}/")
+
+    def _read_address(self, text: str) -> StorageAddress | None:
+        """Return a path of a storage with the ID of its experiment; None: the text is not such an address."""
+        address = parse_storage_address(text)
+        if address is None or not address.has_word:
+            return address
+        identity = find_identity(self._connect(), address.place.of)
+        return replace(address, place=replace(address.place, of=identity))
 
     def _check_address(self, address: StorageAddress) -> None:
         if address.user:

@@ -25,8 +25,12 @@ def test_a_capsule_is_found_by_its_folder_its_file_and_its_output(folder: Path, 
         assert found.resolve() == folder
     for text in ("4", "144.3", "paul.4"):
         assert find_capsule_folder(tmp_path, text) is None, "it is an ID"
-    with pytest.raises(NotFound):
-        find_capsule_folder(tmp_path, "outputs")
+    for text in ("baseline", "lr warmup"):
+        assert find_capsule_folder(tmp_path, text) is None, "it may be a name"
+    (tmp_path / "empty").mkdir()
+    for text in ("empty", "outputs/", "./outputs", ".", ""):
+        with pytest.raises(NotFound):
+            find_capsule_folder(tmp_path, text)
 
 
 def test_a_file_that_is_not_a_capsule_is_refused(folder: Path) -> None:

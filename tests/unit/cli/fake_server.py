@@ -269,8 +269,8 @@ class FakeServer:
         if named or looks_like_id(word):
             return JSONResponse({"id": named[0] if named else word})
         message = f"{word!r} is not an experiment ID, and no experiment has this name or tag"
-        body = {"kind": "NotFound", "message": message, "hint": "an ID looks like 4", "exit_code": 3}
-        return JSONResponse({"error": body}, 404)
+        body = {"kind": "UsageError", "message": message, "hint": "an ID looks like 4", "exit_code": 2}
+        return JSONResponse({"error": body}, 400)
 
     def _answer_files(self, method: str, digest: str, rest: list[str], body: bytes) -> Response:
         if method == "HEAD":

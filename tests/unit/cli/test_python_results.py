@@ -90,7 +90,7 @@ def test_the_json_is_what_the_function_has(riseml: Riseml, answer: dict[str, Any
         ((True,), {}, "an ID is a whole number or a text, not True", ""),
         ((), {}, "results takes IDs, or project=NAME", "write results(144)"),
         ((4,), {"project": "x"}, "results takes IDs, or project=NAME", ""),
-        (("no way",), {}, "'no way' is not an experiment ID", ""),
+        (("no/way",), {}, "'no/way' is not an experiment ID", ""),
     ],
 )
 def test_a_wrong_call_is_refused(identities: tuple[Any, ...], choice: Any, message: str, hint: str) -> None:

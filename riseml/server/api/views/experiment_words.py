@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 
 from riseml.base.annotations import Annotation
-from riseml.base.errors import NotFound, UsageError
+from riseml.base.errors import UsageError
 from riseml.base.names import experiment_name, looks_like_id, parse_id
 from riseml.server.services import Stores
 from riseml.store.annotations import Subject
@@ -23,8 +23,7 @@ def find_id(word: str, stores: Stores) -> str:
     An archived experiment counts only where nothing else has the name or tag.
 
     Raises:
-        NotFound: nothing has it.
-        UsageError: several experiments have it.
+        UsageError: nothing has it, or several experiments have it.
     """
     if looks_like_id(word):
         canonical_id = parse_id(word)
@@ -35,7 +34,7 @@ def find_id(word: str, stores: Stores) -> str:
         if subjects:
             number, sub = _choose_subject(head, subjects)
             return str(parse_id(".".join(filter(None, (experiment_name(number, sub or None), tail)))))
-    raise NotFound(
+    raise UsageError(
         f"{word[:80]!r} is not an experiment ID, and no experiment has this name or tag",
         "an ID looks like 4, 144.1, 4.master or paul.4.worker.2; `riseml status -a` lists yours",
     )

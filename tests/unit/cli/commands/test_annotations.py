@@ -58,7 +58,7 @@ def test_several_ids_and_names_are_changed_together(riseml: Riseml, fake_server:
     ]
     changes = len(fake_server.bodies)
     assert riseml("star", "4", "99").code == 3
-    assert riseml("archive", "4", "nobody").code == 3
+    assert riseml("archive", "4", "nobody").code == 2
     assert len(fake_server.bodies) == changes, "with one wrong ID nothing is changed"
     assert riseml("archive", "4").out == "4: tag lr; starred; archived; a note of 2 lines\n"
 
@@ -105,7 +105,7 @@ def test_a_note_is_written_in_an_editor(
         (["note", "4", "text", "--remove"], "--remove takes no text"),
         (["note", "4", "-"], "standard input is not UTF-8 text"),
         (["star"], "ID"),
-        (["star", "4/7"], "'4/7' is not an experiment ID, and no experiment has this name or tag"),
+        (["star", "4/7"], "'4/7' is not an experiment ID"),
         (["star", "a\nb"], "'a\\nb' is not an experiment ID"),
         (["archive"], "ID"),
         (["archive", "4", "/"], "'/' is not an experiment ID"),
@@ -176,3 +176,47 @@ def test_a_message_that_is_no_note_starts_nothing(
     assert refused.code == 2
     assert problem in refused.err
     assert fake_server.bodies == []
+
+
+COMMANDS_WITH_AN_ID = """
+status baseline
+show baseline
+logs baseline --no-follow
+monitor baseline --once
+kill baseline
+explain baseline
+results baseline
+compare baseline 7
+tfconfig baseline
+env baseline
+search baseline --pause
+plot baseline loss
+keep baseline
+save baseline
+rerun baseline -d
+checkout baseline code
+export baseline --sh exported
+ls output://baseline/x
+du output://baseline
+exec baseline.worker.1 true
+forward baseline.worker.1 8888
+cp baseline.worker.1:/x .
+tensorboard baseline
+notebook baseline
+train baseline --trials 2
+star baseline
+tag baseline x
+note baseline x
+archive baseline
+rename baseline x
+"""
+
+
+@pytest.mark.parametrize("words", COMMANDS_WITH_AN_ID.strip().splitlines())
+def test_a_tag_stands_for_an_id_wherever_one_is_meant(riseml: Riseml, fake_server: FakeServer, words: str) -> None:
+    message = "'baseline' could be 4 (tag), 7 (tag)"
+    fake_server.refuse("GET /names/find", "UsageError", message)
+    refused = riseml(*words.split())
+    assert (refused.code, message in refused.err) == (2, True)
+    asked = [question for question in fake_server.asked if not question.startswith(("GET /server", "GET /kept"))]
+    assert all(question.startswith("GET /names/find?word=baseline") for question in asked), asked

@@ -16,7 +16,7 @@ from tests.unit.cli.fake_server import FakeServer, make_experiment, make_search
         (None, 2, [], "an ID and --trials go together"),
         ("144", None, [], "an ID and --trials go together"),
         ("144", 2, [None, ["lr=1"]], "take no option that changes it"),
-        ("x", 2, [], "is not an experiment ID"),
+        ("x/y", 2, [], "is not an experiment ID"),
     ],
 )
 def test_trials_need_a_set_and_change_nothing_of_it(

@@ -77,7 +77,7 @@ def test_csv_has_every_column_with_all_digits(riseml: Riseml, fake_server: FakeS
         (["--digits", "many"], "'many' is not a"),
         (["--format"], "requires an argument"),
         (["4", "--project", "x"], "--project and IDs exclude each other"),
-        (["no way"], "'no way' is not an experiment ID"),
+        (["no/way"], "'no/way' is not an experiment ID"),
         (["4", "--rate", "x"], "--rate is for --scaling"),
     ],
 )

@@ -16,7 +16,7 @@ from tests.unit.cli.fake_server import FakeServer, make_experiment, make_search
     ("words", "said"),
     [
         ("144", "nothing to change: give --pause, --resume, --stop or --concurrency N"),
-        ("x --pause", "'x' is not an experiment ID"),
+        ("x/y --pause", "'x/y' is not an experiment ID"),
         ("--pause", "missing argument 'ID'"),
         ("144 --pause=yes", "does not take a value"),
         ("144 --pause --resume", "--pause and --resume do not go together"),

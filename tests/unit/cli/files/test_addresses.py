@@ -16,6 +16,8 @@ from riseml.cli.files.addresses import parse_storage_address
         ("output://4", "4", ""),
         ("output://4.2/x%", "4.2", "x%25"),
         ("output://paul/toaster/4/model", "4", "model"),
+        ("output://baseline/a/b", "baseline", "a/b"),
+        ("output://lr warmup.2", "lr warmup.2", ""),
     ],
 )
 def test_an_address_names_a_storage_and_a_path(text: str, of: str, path: str) -> None:
@@ -24,7 +26,7 @@ def test_an_address_names_a_storage_and_a_path(text: str, of: str, path: str) ->
     assert (found.place.of, found.path) == (of, path)
 
 
-@pytest.mark.parametrize("text", ["s3://bucket", "output://", "output://paul", "output://x/y/z", "data://a/../b"])
+@pytest.mark.parametrize("text", ["s3://bucket", "output://", "output:///x", "output://x/../z", "data://a/../b"])
 def test_invalid_storage_addresses_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_storage_address(text)
