@@ -149,7 +149,8 @@ class ExperimentList(TypedDict):
 class NameList(TypedDict):
     """IDs that begin with what a user has typed, for shells that complete it."""
 
-    names: list[str]  # names of experiments and sets; behind a dot those of the members and jobs: `4.worker.1`
+    # IDs of experiments and sets; behind a dot those of the members and jobs: `4.worker.1`; or names and tags of users
+    names: list[str]
 
 
 class JobEnvironment(TypedDict):

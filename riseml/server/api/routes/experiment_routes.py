@@ -256,8 +256,11 @@ def add_name_routes(router: APIRouter, stores: Stores) -> None:
 
 
 def _find_names(prefix: str, stores: Stores, *, running: bool) -> Iterable[str]:
-    """Return the names inside the experiment or set that the prefix names; else the newest experiments."""
+    """Return the names inside the experiment or set that the prefix names; else the newest experiments. For a prefix
+    that begins no ID, return names and tags of users."""
     user = stores.owner.user
+    if not _NAME_PREFIX.fullmatch(prefix) and not prefix[:1].isdecimal() and not running:
+        return stores.annotations.list_words(user, prefix, _MOST_NAMES)
     begun = _NAME_PREFIX.match(prefix)
     if begun is None or (begun.end() != len(prefix) and not begun[2]):
         return ()

@@ -104,6 +104,9 @@ def test_a_name_or_a_tag_stands_for_an_id(client: httpx.Client, change: Change) 
     assert (find("best"), find("best.train")) == ("2.1", "2.1.train")
     assert (find("4"), find("4.worker.1")) == ("4", "4.worker.1"), "an ID, whether it exists or not"
     assert find("both") == "'both' could be 1 (tag), 2 (tag)"
+    completed = client.get("/v1/names", params={"prefix": "b"}).json()["names"]
+    assert completed == ["baseline", "best", "both"], "a shell completes names and tags"
+    assert client.get("/v1/names", params={"prefix": "b", "running": "true"}).json()["names"] == []
     change("1", archived=True)
     assert find("both") == "2", "an archived experiment counts only where nothing else has the tag"
     assert find("baseline") == "1"
