@@ -9,6 +9,7 @@ from riseml.base.states import Reason
 from riseml.control.search_steps import find_search_failure
 from riseml.model import Experiment
 from riseml.planning.repetition import fold_record
+from riseml.server.api.views.first_report import explain_early_rule
 from riseml.server.api.views.search_view import describe_end
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.searches import SearchStore
@@ -40,4 +41,5 @@ class SetGrowth:
         folded = None if record is None else fold_record(record)
         has_best = folded is not None and bool(folded.find_best() or folded.list_front())
         summaries = {} if has_best else self.metrics.read_summaries([member.id for member in members])
-        return describe_end(members, record, {name for metrics in summaries.values() for name in metrics})
+        described = describe_end(members, record, {name for metrics in summaries.values() for name in metrics})
+        return "; ".join(filter(None, [described, explain_early_rule(record, self.metrics)]))

@@ -15,6 +15,7 @@ from riseml.control.advice.known_failure import FailedJob
 from riseml.control.advice.last_lines import PRINTED_LINES, choose_last_lines, drop_frames
 from riseml.control.rollup import find_failed_job, find_usual_failure
 from riseml.model import Experiment, Job, SearchRecord
+from riseml.server.api.views.first_report import explain_early_rule
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.record_views import NO_BAD_END, BadEnd, name_subject, show_experiment, show_set
 from riseml.server.api.views.run_views import find_tensorboard, show_run
@@ -163,7 +164,11 @@ def _show_with_metrics(
         end = NO_BAD_END if failed is None else explain_bad_end(failed, services.stores.logs)
         last_records = services.stores.written.load_last([detail.experiment.id for detail in details])
         written = show_written([record for records in last_records.values() for record in records])
-        return {**show_set(details, roots, search, metrics, end, annotations), "written": written}
+        view = show_set(details, roots, search, metrics, end, annotations)
+        remark = explain_early_rule(search, services.stores.metrics) if metrics else ""  # none: the store may be away
+        if view["search"] is not None and remark:
+            view["search"]["message"] += f"; {remark}"
+        return {**view, "written": written}
     end = explain_bad_end(first, services.stores.logs)
     annotation = annotations.get(name_subject(first), NO_ANNOTATION)
     view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()), annotation)
