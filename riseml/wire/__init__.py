@@ -31,6 +31,7 @@ from riseml.wire.command_output import (
     Checkout as Checkout,
     CompletionScript as CompletionScript,
     CopyView as CopyView,
+    ExampleSummary as ExampleSummary,
     ExportedFolder as ExportedFolder,
     Forwards as Forwards,
     ForwardView as ForwardView,

@@ -93,6 +93,13 @@ class NewFile(TypedDict):
     old: str | None  # path of the file that has the earlier text, after `init --convert`; None: nothing to keep
 
 
+class ExampleSummary(TypedDict):
+    """One example project that `init --example` lists."""
+
+    name: str  # that the command takes
+    summary: str  # what the project shows
+
+
 class ServerLogLine(TypedDict):
     """One line of the server's own log, as `riseml server logs --json` prints it."""
 

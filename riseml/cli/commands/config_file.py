@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 def init_project(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", show_default=False, help="With --example: which one.")
+    ] = None,
     *,
     framework: Annotated[
         str | None,
@@ -48,6 +51,9 @@ def init_project(  # noqa: PLR0913  # one parameter for each option of the comma
     convert: Annotated[
         bool, typer.Option("--convert", help="Rewrite a riseml.yml of RiseML 0.x or 1.x for this version.")
     ] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Write the example NAME with its data; without NAME, list all of them.")
+    ] = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     file: FileOption = None,
     json: JsonOption = False,
@@ -58,6 +64,18 @@ def init_project(  # noqa: PLR0913  # one parameter for each option of the comma
     a file; --convert asks first, and keeps the earlier text in riseml.yml.old.
     """
     command: CommandContext = context.obj
+    if example:
+        if framework is not None or script is not None or convert or file is not None:
+            raise UsageError("--example takes no --framework, --script, --convert or -f", "leave them out")
+        from riseml.cli.commands.example_project import show_examples, write_example_project
+
+        if name is None:
+            show_examples(command, json=json)
+        else:
+            write_example_project(command, name, json=json)
+        return
+    if name is not None:
+        raise UsageError(f"init takes no argument {name!r}", "with --example it is the name of an example")
     if convert:
         others = {"--framework": framework, "--script": script, "--project-name": name}
         wrong = [option for option, value in others.items() if value is not None]
