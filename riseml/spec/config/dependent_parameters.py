@@ -10,7 +10,7 @@ from riseml.spec.config.types import Distribution, Parameter, Scale
 from riseml.spec.scalars.formulas import NoValue, parse_formula, read_amount
 from riseml.spec.scalars.placeholders import find_placeholders, variable_name
 from riseml.spec.scalars.texts import quote_text
-from riseml.spec.schema.key_hints import suggest_word
+from riseml.spec.schema.near_words import suggest_word
 from riseml.spec.yaml.document import ScalarNode
 from riseml.spec.yaml.problems import KeyPath, make_problem
 from riseml.spec.yaml.values import SourceFile

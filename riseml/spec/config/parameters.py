@@ -20,7 +20,7 @@ from riseml.spec.scalars.quantities import format_decimal
 from riseml.spec.scalars.role_names import list_role_placeholders, list_role_variables
 from riseml.spec.scalars.texts import quote_text
 from riseml.spec.schema.foreign_words import explain_call
-from riseml.spec.schema.key_hints import suggest_word
+from riseml.spec.schema.near_words import suggest_word
 from riseml.spec.yaml.document import ScalarNode
 from riseml.spec.yaml.problems import FilePosition, KeyPath, make_problem
 from riseml.spec.yaml.values import SourceFile

@@ -13,7 +13,7 @@ from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.types import Resources, RoleEnd, RoleSection, Shell
 from riseml.spec.scalars.texts import quote_text
 from riseml.spec.schema.contract import CONFIG_CONTRACT
-from riseml.spec.schema.key_hints import suggest_word
+from riseml.spec.schema.near_words import suggest_word
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 

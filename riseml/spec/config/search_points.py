@@ -10,7 +10,7 @@ from riseml.spec.config.dependent_parameters import describe_no_number
 from riseml.spec.config.types import Distribution, Parameter, Scale, SearchMethod
 from riseml.spec.scalars.formulas import NoValue, parse_comparison, read_amount
 from riseml.spec.scalars.texts import BadText, quote_text
-from riseml.spec.schema.key_hints import suggest_word
+from riseml.spec.schema.near_words import suggest_word
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 

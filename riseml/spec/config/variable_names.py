@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.texts import quote_text
-from riseml.spec.schema.key_hints import suggest_word
+from riseml.spec.schema.near_words import suggest_word
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile
 

@@ -10,13 +10,14 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from riseml.spec.schema.fast_check import is_surely_valid
-from riseml.spec.schema.key_hints import ANY_NAME as ANY_NAME  # re-exported: it belongs to the paths of `walk`
-from riseml.spec.schema.sentences import explain_schema_error
 from riseml.spec.yaml.document import Node
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile, read_values
 
 Schema = Mapping[str, Any]
+ANY_NAME = "NAME"
+"""Stands for a key that the user names, in the paths of `FileContract.walk`."""
+
 PARAMETER_MARK = "x-parameter"
 """The keyword of a schema whose value may be a parameter, `"{{name}}"`, in the file."""
 
@@ -100,6 +101,8 @@ class FileContract:
         file = read_values(root, self.resolve(self.schema), self.below)
         if is_surely_valid(self.schema, file.value, self._find_definition):
             return file
+        from riseml.spec.schema.sentences import explain_schema_error  # only a file with a mistake needs it
+
         unclear = frozenset(file.bad)
         for error in sorted(self._validator.iter_errors(file.value), key=lambda error: error.validator != "type"):
             path: KeyPath = tuple(error.absolute_path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from riseml.spec.schema.near_words import squash
 from riseml.spec.yaml.problems import KeyPath
 
 _PLACES = (
@@ -116,13 +117,3 @@ def find_place(key: str) -> KeyPath | None:
 def explain_foreign_key(key: str) -> str | None:
     """Return what to do instead of a key for which riseml has no word; None: not known."""
     return _SENTENCE_OF.get(squash(key))
-
-
-def squash(key: str) -> str:
-    """Return a key in lower case, without hyphens, underscores and what is before a dot.
-
-    Example:
-        >>> squash("maxRetries"), squash("nvidia.com/gpu")
-        ('maxretries', 'com/gpu')
-    """
-    return "".join(letter for letter in key.lower().rpartition(".")[2] if letter not in "_- ")

@@ -16,7 +16,8 @@ from riseml.spec.scalars.quantities import parse_duration, parse_memory, parse_n
 from riseml.spec.scalars.texts import NO_METRIC_NAME, BadText, quote_text
 from riseml.spec.schema.foreign_job_words import find_place
 from riseml.spec.schema.foreign_words import explain_key, explain_map, explain_value, translate_key
-from riseml.spec.schema.key_hints import UnknownKey, explain_unknown_key, suggest_key, suggest_word
+from riseml.spec.schema.key_hints import UnknownKey, explain_unknown_key, suggest_key
+from riseml.spec.schema.near_words import suggest_word
 from riseml.spec.yaml.document import MappingNode, ScalarNode, SequenceNode
 from riseml.spec.yaml.problems import KeyPath, Problem, make_problem
 from riseml.spec.yaml.values import SourceFile

@@ -9,9 +9,10 @@ import pytest
 
 from riseml.spec.config.loader import check_config
 from riseml.spec.schema.contract import ANY_NAME, CONFIG_CONTRACT
-from riseml.spec.schema.foreign_job_words import _PLACES, _SENTENCES, squash
+from riseml.spec.schema.foreign_job_words import _PLACES, _SENTENCES
 from riseml.spec.schema.foreign_words import translate_key
-from riseml.spec.schema.key_hints import count_edits, find_near_word, suggest_key, suggest_word
+from riseml.spec.schema.key_hints import suggest_key
+from riseml.spec.schema.near_words import squash
 from riseml.spec.yaml.problems import KeyPath, format_key_path
 
 PATHS = [path for path, _ in CONFIG_CONTRACT.walk() if not isinstance(path[-1], int)]
@@ -36,20 +37,6 @@ KEYS = CONFIG_CONTRACT.places
 )
 def test_a_key_is_suggested_where_one_alone_is_near(key: str, keys: list[str], meant: str | None) -> None:
     assert suggest_key(key, keys) == meant
-
-
-def test_a_value_is_suggested_where_it_is_like_another() -> None:
-    assert suggest_word("helping", ["decides", "helps", "serves"]) == "helps"
-    assert suggest_word("xyz", ["decides", "helps"]) is None
-    assert find_near_word("helping", ["decides", "helps"]) is None
-
-
-@pytest.mark.parametrize(
-    ("word", "other", "edits"),
-    [("run", "run", 0), ("rnu", "run", 1), ("rn", "run", 1), ("ran", "run", 1), ("a", "run", 2)],
-)
-def test_an_exchange_of_two_letters_is_one_mistake(word: str, other: str, edits: int) -> None:
-    assert count_edits(word, other, 1) == edits
 
 
 def _write(path: KeyPath, key: str, others: str = "") -> str:
