@@ -54,6 +54,13 @@ class LogFormat(Enum):
     JSON = "json"  # one object a line
 
 
+class LogForm(Enum):
+    """How `train` and `logs` print the log of an experiment."""
+
+    BRIEF = "brief"  # a state is one line
+    CLASSIC = "classic"  # as RiseML printed it: with times, reasons and exit codes
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Where things are and how the server behaves. The comment of each field names its variable and its unit."""
@@ -78,6 +85,7 @@ class Settings:
     # RISEML_STORE: SQLAlchemy's URL of a PostgreSQL, perhaps with a password; None: the store is a file in `home`
     store: str | None = field(default=None, repr=False)
     log_format: LogFormat = LogFormat.TEXT  # RISEML_LOG_FORMAT: of server.log
+    log_form: LogForm = LogForm.BRIEF  # RISEML_LOG: how commands print the log of an experiment
     log_limit: int = DEFAULT_LOG_LIMIT  # RISEML_LOG_LIMIT: bytes that one job may take in its log
     output_limit: int | None = None  # RISEML_OUTPUT_LIMIT: bytes that the output of one experiment may take; None: all
     upload_limit: int = DEFAULT_UPLOAD_LIMIT  # RISEML_UPLOAD_LIMIT: the most bytes of one project's archive
@@ -154,6 +162,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         executor=_read_executor(environ),
         store=_read_store(environ),
         log_format=_read_log_format(environ),
+        log_form=_read_log_form(environ),
         log_limit=_read_log_limit(environ),
         output_limit=_read_output_limit(environ),
         upload_limit=_read_upload_limit(environ),
@@ -294,6 +303,14 @@ def _read_log_format(environ: Mapping[str, str]) -> LogFormat:
         return LogFormat(text)
     except ValueError:
         raise UsageError(f"RISEML_LOG_FORMAT is {text!r}", "write text or json, or unset it for text") from None
+
+
+def _read_log_form(environ: Mapping[str, str]) -> LogForm:
+    text = environ.get("RISEML_LOG") or LogForm.BRIEF.value
+    try:
+        return LogForm(text)
+    except ValueError:
+        raise UsageError(f"RISEML_LOG is {text!r}", "write classic or brief, or unset it for brief") from None
 
 
 def _read_path(environ: Mapping[str, str], name: str, default: Path) -> Path:

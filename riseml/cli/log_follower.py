@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from riseml.base.errors import ExperimentFailed, Interrupted, Unreachable
 from riseml.base.records import dataclass
+from riseml.base.settings import LogForm
 from riseml.cli.context import CommandContext, Exit
+from riseml.cli.output.brief_log import BriefFormatter
 from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width, is_job_id, is_start_of_tensorboard
 from riseml.cli.output.style import ENDED_STATES, paint_state
 from riseml.cli.output.text import clean_text
@@ -31,7 +33,7 @@ class LogDisplay:
     """How a log is printed."""
 
     json: bool = False
-    long: bool = False  # with a table of all jobs at the end
+    long: bool = False  # in RiseML's form, and with a table of all jobs at the end
 
 
 def follow_log(
@@ -48,8 +50,8 @@ def follow_log(
         Unreachable: the server did not answer for too long.
     """
     printer = context.printer
-    formatter = LogFormatter(printer.colour, get_id_width(experiment))
     query = replace(query or LogQuery(), batch=not display.json, reports=display.json)
+    formatter = _make_formatter(context, experiment, display, query)
     entries = client.stream_log(experiment["id"], query, make_reconnect(context, client))
     end: wire.EndEntry | None = None
     try:
@@ -66,7 +68,7 @@ def follow_log(
                     if query.follow and is_start_of_tensorboard(entry):
                         _print_tensorboard(context, client, experiment["id"], entry["id"])
         if end is not None and not display.json:
-            _print_end(context, client, end, display)
+            _print_end(context, client, end, display, formatter)
     except KeyboardInterrupt:
         _say_it_continues(printer, experiment["id"])
         raise Exit(Interrupted.exit_code) from None
@@ -157,11 +159,32 @@ def _await_copy(context: CommandContext, client: Client, identity: str) -> wire.
         context.wait(_COPY_INTERVAL)
 
 
-def _print_end(context: CommandContext, client: Client, end: wire.EndEntry, display: LogDisplay) -> None:
+def _make_formatter(
+    context: CommandContext, experiment: wire.ExperimentView, display: LogDisplay, query: LogQuery
+) -> LogFormatter | BriefFormatter:
+    """Return what turns entries into lines, in the form that the user chose."""
+    colour = context.printer.colour
+    if display.long or context.settings().log_form is LogForm.CLASSIC:
+        return LogFormatter(colour, get_id_width(experiment))
+    return BriefFormatter(experiment, ends=query.follow, colour=colour)
+
+
+def _print_end(
+    context: CommandContext,
+    client: Client,
+    end: wire.EndEntry,
+    display: LogDisplay,
+    formatter: LogFormatter | BriefFormatter,
+) -> None:
+    from riseml.cli.output.end_card import ShownLog, build_end_card
     from riseml.cli.output.experiment_views import list_experiment
 
     style = context.printer.style
     experiment = _await_copy(context, client, end["id"])
+    if isinstance(formatter, BriefFormatter):
+        log = ShownLog(formatter.has_said, formatter.has_just_printed)
+        context.printer.print_lines(build_end_card(end, experiment, log, style))
+        return
     first, *more = describe_end(end, experiment)
     context.printer.print_lines([paint_state(end["state"], first, colour=style.colour)])
     context.printer.print_lines(list_experiment(experiment, context.now(), style, long=True) if display.long else more)

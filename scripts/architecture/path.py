@@ -72,7 +72,7 @@ STEPS = (
         "Merge states and lines; ends come last",
         same_row=True,
     ),
-    Step(0, "cli.log_follower:follow_log", "4.worker.1 | [2026-08-31T07:23:46Z] step 1 of 100", same_row=True),
+    Step(0, "cli.log_follower:follow_log", "worker.1 | step 1 of 100", same_row=True),
 )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
+from operator import itemgetter
 
 _TOKEN = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])|(.)", re.DOTALL)
 
@@ -51,10 +53,7 @@ class Screen:
     def coloured_lines(self) -> list[str]:
         """Return the same lines with their colours, as text for a terminal."""
         rows = [*self._above, *self._cells]
-        return [
-            "".join(f"\x1b[0;{style}m{character}" if style else f"\x1b[0m{character}" for character, style in row)
-            for row in rows[: len(self.lines())]
-        ]
+        return [_join_runs(row) for row in rows[: len(self.lines())]]
 
     def _write(self, character: str) -> None:
         if character == "\n":
@@ -106,3 +105,9 @@ def read_screen(text: str, columns: int, rows: int) -> list[str]:
     screen = Screen(columns, rows)
     screen.feed(text.replace("\r\n", "\n").replace("\n", "\r\n"))
     return screen.lines()
+
+
+def _join_runs(row: list[Cell]) -> str:
+    """Return a row as text for a terminal, with a sequence wherever its colours change."""
+    runs = ((style, "".join(character for character, _ in run)) for style, run in groupby(row, itemgetter(1)))
+    return "".join(f"\x1b[0;{style}m{text}" if style else f"\x1b[0m{text}" for style, text in runs)

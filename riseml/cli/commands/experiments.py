@@ -11,7 +11,14 @@ from riseml.base.errors import RisemlError, UsageError
 from riseml.base.records import dataclass
 from riseml.base.settings import MOST_TAIL
 from riseml.cli.arguments import choose_experiment_id, find_last_experiment, parse_since
-from riseml.cli.commands.options import IdArgument, JsonOption, OldFollowOption, OldForceOption, accept_old_letter
+from riseml.cli.commands.options import (
+    IdArgument,
+    JsonOption,
+    LongLogOption,
+    OldFollowOption,
+    OldForceOption,
+    accept_old_letter,
+)
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.experiment_parts import ExperimentPart, choose_part, print_part
 from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES
@@ -149,13 +156,14 @@ def print_logs(
     since: Annotated[
         str | None, typer.Option("--since", metavar="TIME", help="Begin at TIME: 10m, 2h or 2026-08-31T07:23:46Z.")
     ] = None,
+    long: LongLogOption = False,
     json: JsonOption = False,
     old_follow: OldFollowOption = False,
 ) -> None:
     """Print the log of an experiment or of some jobs; follow it.
 
-    The lines of all jobs are merged, each with the ID of its job: `riseml logs 4`, `riseml logs 4.worker`.
-    The exit code is 0 even when the experiment failed.
+    The lines of all jobs are merged, each with the name of its job: `riseml logs 4`, `riseml logs 4.worker`.
+    RISEML_LOG=classic prints the log as RiseML did. The exit code is 0 even when the experiment failed.
     """
     from riseml.cli.log_follower import LogDisplay, follow_log
     from riseml.client.server_client import LogQuery
@@ -172,7 +180,7 @@ def print_logs(
             command.printer.print_notes(
                 [f"{experiment['id']} is {experiment['state']}; jobs print nothing before they run"]
             )
-        follow_log(command, client, experiment | {"id": chosen}, LogDisplay(json=json), query)
+        follow_log(command, client, experiment | {"id": chosen}, LogDisplay(json=json, long=long), query)
 
 
 def monitor_experiment(

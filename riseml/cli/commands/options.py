@@ -29,6 +29,10 @@ FileOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LongLogOption = Annotated[
+    bool,
+    typer.Option("-l", "--long", help="Print times, reasons and exit codes in the log, and every job at the end."),
+]
 IdArgument = Annotated[
     str | None, typer.Argument(metavar="ID", show_default=False, help="Default: the project's last experiment.")
 ]

@@ -16,7 +16,14 @@ from riseml.base.errors import Interrupted, UsageError
 from riseml.base.records import dataclass
 from riseml.cli.arguments import parse_pairs
 from riseml.cli.commands.more_trials import add_trials, check_trials
-from riseml.cli.commands.options import FileOption, JsonOption, MessageOption, ParameterOption, SettingOption
+from riseml.cli.commands.options import (
+    FileOption,
+    JsonOption,
+    LongLogOption,
+    MessageOption,
+    ParameterOption,
+    SettingOption,
+)
 from riseml.cli.config_source import ConfigSource, check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
@@ -76,7 +83,7 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     parameters: ParameterOption = None,
     settings: SettingOption = None,
     message: MessageOption = None,
-    long: Annotated[bool, typer.Option("-l", "--long", help="Show every job at the end.")] = False,
+    long: LongLogOption = False,
     pull: Annotated[bool, typer.Option("--pull", help="Ask the registry for the newest image.")] = False,
     executor: ExecutorOption = None,
     allow_env: AllowOption = None,

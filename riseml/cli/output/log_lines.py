@@ -1,8 +1,11 @@
-"""Log entries and the end of an experiment as lines of text. Pure."""
+"""Log entries and the end of an experiment as lines of text, in the form of RiseML's transcript. Pure.
+
+`riseml.cli.output.brief_log` has the form that commands use without `--long` and RISEML_LOG=classic.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -21,7 +24,8 @@ ID_WIDTH = 13
 _LAST_LINES = 10
 _MOST_CAUSES = 3  # the most causes of failed members that are listed
 _INDENT = " " * len("[2026-08-31T07:23:46Z] ")
-_JOB_COLOURS = ("36", "33", "35", "34", "32", "96", "93", "95", "94", "92")
+JOB_COLOURS = ("36", "33", "35", "34", "32", "96", "93", "95", "94", "92")
+"""The colours of jobs, in the order in which they print."""
 
 _SELF_EXPLAINING = frozenset({"SUBMITTED", "RUNNING", "PLACED", "WAITING_FOR_IMAGE"})
 """Reasons that add nothing to the state that they accompany."""
@@ -64,7 +68,7 @@ class LogFormatter:
     def _add_prefix(self, identity: str) -> str:
         plain = f"{clean_text(identity):<{self.width}} |"
         jobs = sum(is_job_id(prefix) for prefix in self._prefixes)
-        code = _JOB_COLOURS[jobs % len(_JOB_COLOURS)] if is_job_id(identity) else "1"
+        code = JOB_COLOURS[jobs % len(JOB_COLOURS)] if is_job_id(identity) else "1"
         self._prefixes[identity] = paint(plain, code, colour=self.colour) + " "
         return self._prefixes[identity]
 
@@ -103,40 +107,53 @@ def get_id_width(experiment: wire.ExperimentView) -> int:
 
 def describe_end(end: wire.EndEntry, experiment: wire.ExperimentView) -> list[str]:
     """Return how an experiment ended: state, first cause, exit code, last lines, advice, the folder of its output."""
+    return [
+        clean_text(describe_result(end, experiment)),
+        *list_causes(experiment),
+        *list_last_lines(experiment),
+        *list_advice(experiment),
+        *(clean_text(f"{title}: {text}") for title, text in list_places(experiment)),
+    ]
+
+
+def describe_result(end: wire.EndEntry, experiment: wire.ExperimentView) -> str:
+    """Return the state in which an experiment ended, after which time, and why; text of jobs is not made safe."""
     text = f"Experiment {end['id']} {end['state']}"
     if experiment["started_at"] and experiment["ended_at"]:
         length = parse_moment(experiment["ended_at"]) - parse_moment(experiment["started_at"])
         text += f" after {format_seconds(length.total_seconds() - experiment.get('waited', 0.0))}"
-    if end["state"] != "FINISHED" or experiment["type"] == "set":
-        is_set = experiment["type"] == "set"  # its cause has a line of its own
-        job = f"{end['id']}.{end['cause']}" if end["cause"] and not is_set else ""
-        is_own = end["cause"] == BUILD  # riseml itself chose it; the message has that of the step
-        code = f"exit code {end['exit_code']}" if end["exit_code"] is not None and not (is_set or is_own) else ""
-        why = end["message"].splitlines()[0] if end["message"] else ""
-        parts = [job, *((why,) if code in why else (why, code))]
-        text += ": " + ": ".join(part for part in parts if part)
-    output = [clean_text(f"Output: {experiment['output']}")] if experiment["output"] else []
+    if end["state"] == "FINISHED" and experiment["type"] != "set":
+        return text
+    is_set = experiment["type"] == "set"  # its cause has a line of its own
+    job = f"{end['id']}.{end['cause']}" if end["cause"] and not is_set else ""
+    is_own = end["cause"] == BUILD  # riseml itself chose it; the message has that of the step
+    code = f"exit code {end['exit_code']}" if end["exit_code"] is not None and not (is_set or is_own) else ""
+    why = end["message"].splitlines()[0] if end["message"] else ""
+    parts = [job, *((why,) if code in why else (why, code))]
+    return ": ".join([text, *filter(None, parts)])
+
+
+def list_places(experiment: wire.ExperimentView) -> list[tuple[str, str]]:
+    """Return where the output of an experiment is, and what of it is saved in a store, each with a title."""
+    places = [("Output", experiment["output"])] if experiment["output"] else []
     saved = experiment.get("saved")  # a server of an earlier version saves nothing
-    if saved is not None:
-        output += [clean_text(f"Saved: {describe_saved(experiment['id'], saved, None)}")]
-    return [
-        clean_text(text),
-        *list_causes(experiment),
-        *list_last_lines(experiment),
-        *list_advice(experiment),
-        *output,
-    ]
+    return places if saved is None else [*places, ("Saved", describe_saved(experiment["id"], saved, None))]
 
 
-def list_causes(experiment: wire.ExperimentView) -> list[str]:
-    """Return why members of a set failed, the most common cause first: `Failed: 144.1 and 2 others: exit code 1`."""
+def list_causes(experiment: wire.ExperimentView, has_said: Callable[[str], bool] = lambda _: False) -> list[str]:
+    """Return why members of a set failed, the most common cause first: `Failed: 144.1 and 2 others: exit code 1`.
+
+    Args:
+        experiment: the set.
+        has_said: returns whether the user has read a message already; a line leaves it out then.
+    """
     causes: dict[str, list[str]] = {}
     for member in experiment["experiments"]:
         if member["state"] == "FAILED":
             first, *_ = member["message"].splitlines() or [member["reason"]]
-            causes.setdefault(first, []).append(member["id"])
+            causes.setdefault("" if has_said(member["message"]) else first, []).append(member["id"])
     ordered = sorted(causes.items(), key=lambda pair: -len(pair[1]))
-    lines = [f"Failed: {_join_first(failed)}: {cause}" for cause, failed in ordered[:_MOST_CAUSES]]
+    lines = [": ".join(filter(None, ("Failed", _join_first(ids), cause))) for cause, ids in ordered[:_MOST_CAUSES]]
     if len(ordered) > _MOST_CAUSES:
         lines.append(f"Failed: {sum(len(failed) for _, failed in ordered[_MOST_CAUSES:])} more, for other reasons")
     return list(map(clean_text, lines))

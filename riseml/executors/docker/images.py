@@ -24,6 +24,9 @@ from riseml.executors.docker.layers import LayerProgress
 from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_refusal
 
 _PULL_HINT = "check the spelling of the image and its tag; `docker pull` on the host shows more"
+_NETWORK_HINT = "the engine of the host does not reach the registry; `docker pull` on the host shows more"
+_NETWORK_WORDS = ("dial tcp", "read tcp", "net/http", "context deadline exceeded", "connection reset by peer")
+"""What an engine writes when its registry has not answered, so that the name of the image may be right."""
 
 
 def ensure_base(api: docker.APIClient, request: BuildRequest) -> str:
@@ -61,20 +64,22 @@ def _pull(api: docker.APIClient, request: BuildRequest, base: str) -> None:
         whole = base if is_fixed(base) else ":".join(split_reference(base))
         for line in _stream_answer(api, request, "/images/create", {"fromImage": whole}):
             if "error" in line:
-                raise ImageMissing(_pull_message(base, str(line["error"])), _PULL_HINT, permanent=True)
+                raise _explain_pull(base, str(line["error"]))
             report = fold.add_line(line)
             if report is not None:
                 request.report(report)
             if line.get("status") in ("Pull complete", "Download complete", "Already exists"):
                 request.emit(f"{line.get('id', '')}: {line['status']}")
     except APIError as error:
-        raise ImageMissing(_pull_message(base, str(error.explanation)), _PULL_HINT, permanent=True) from error
+        raise _explain_pull(base, str(error.explanation)) from error
     if find_local_name(api, base) is None:
         raise EngineError(f"the image {base} was fetched, but the engine does not have it", permanent=True)
 
 
-def _pull_message(base: str, text: str) -> str:
-    return f"the image {base} is not on the host and cannot be fetched: {text}"
+def _explain_pull(base: str, text: str) -> ImageMissing:
+    """Return the error of a pull that the engine has refused with this text."""
+    hint = _NETWORK_HINT if any(words in text for words in _NETWORK_WORDS) else _PULL_HINT
+    return ImageMissing(f"the image {base} is not on the host and cannot be fetched: {text}", hint, permanent=True)
 
 
 def _stream_answer(

@@ -116,7 +116,8 @@ class Console:
         self.home = home
         self.where = where
         self.engine = Engine(engine)
-        self._environment = {"RISEML_HOME": str(home), "DOCKER_HOST": engine, **environment}
+        # In the transcript of RiseML each line has its time and the whole ID of its job, which `Result` reads.
+        self._environment = {"RISEML_HOME": str(home), "DOCKER_HOST": engine, "RISEML_LOG": "classic", **environment}
         self._server = ""
 
     def fork_server(self) -> Self:

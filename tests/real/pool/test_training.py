@@ -39,7 +39,7 @@ def test_digits_are_learned_over_three_hosts(pool_rig: PoolRig, engine_url: str,
     jobs = read_hosts(pool_rig)
     assert set(jobs) == {"master", "worker.1", "worker.2", "ps.1", "ps.2"}
     assert set(jobs.values()) == {"h1", "h2", "h3"}
-    (accuracy,) = re.findall(r"^\d+\.master .*test accuracy: ([0-9.]+)", said, re.MULTILINE)
+    (accuracy,) = re.findall(r"^master +\| .*test accuracy: ([0-9.]+)", said, re.MULTILINE)
     assert float(accuracy) >= 0.85
     pool_rig.wait_closed("1")
     with open_forward(Hands(pool_rig), "1") as (_, _, address):

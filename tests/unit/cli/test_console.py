@@ -70,13 +70,13 @@ def test_a_pipe_gets_plain_text(fake_server: FakeServer, folder: Path) -> None:
     result = _run(["logs", "4"], folder, _environ(fake_server))
     assert (result.returncode, result.stderr) == (0, "")
     assert "\x1b" not in result.stdout
-    assert "] red é 日本\n" in result.stdout
+    assert "master   | red é 日本\n" in result.stdout
 
 
 def test_variables_force_and_forbid_colours(fake_server: FakeServer, folder: Path) -> None:
     fake_server.experiments["4"] = make_experiment()
     fake_server.entries = [line("x", 1), end()]
-    assert "\x1b[36m4.master" in _run(["logs", "4"], folder, _environ(fake_server, FORCE_COLOR="1")).stdout
+    assert "\x1b[36mmaster" in _run(["logs", "4"], folder, _environ(fake_server, FORCE_COLOR="1")).stdout
     environ = _environ(fake_server, FORCE_COLOR="1", NO_COLOR="1")
     assert "\x1b" not in _run(["logs", "4"], folder, environ).stdout
 

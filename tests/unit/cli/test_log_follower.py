@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import pytest
@@ -24,8 +25,43 @@ def test_the_end_of_a_failed_experiment_shows_its_last_lines(
     said = [str(number) for number in range(15)]
     fake_server.experiments["4"] |= {"state": "FAILED", "cause": "worker.1", "last_lines": said}
     shown = riseml(*words.split()).out
-    assert shown.count("\nLast lines of 4.worker.1:\n" + "".join(f"  {text}\n" for text in said[-10:])) == 1
-    assert "Output: /output/paul/ai-toaster/4\n" in shown
+    assert shown.count("Last lines of 4.worker.1:\n") == 1
+    assert [text.strip() for text in shown.partition("Last lines of 4.worker.1:\n")[2].splitlines()[:10]] == said[-10:]
+    assert re.search(r"^ *Output:? +/output/paul/ai-toaster/4$", shown, re.MULTILINE)
+
+
+CLASSIC = ["4             | [2026-08-31T07:23:46Z] --> RUNNING", "4.master      | [2026-08-31T07:23:46Z] hello"]
+
+
+@pytest.mark.parametrize("words", ["train", "logs 4"])
+def test_the_transcript_of_riseml_stays_available(riseml: Riseml, fake_server: FakeServer, words: str) -> None:
+    finish(fake_server)
+    shown = riseml(*words.split(), environ={"RISEML_LOG": "classic"}).out.splitlines()
+    assert [text for text in CLASSIC if text in shown] == CLASSIC
+    assert shown[-2:] == ["Experiment 4 FINISHED", "Output: /output/paul/ai-toaster/4"]
+    long = riseml(*words.split(), "--long", environ={"RISEML_LOG": "brief"}).out
+    assert [text for text in CLASSIC if text in long.splitlines()] == CLASSIC
+    assert "\n4.master    RUNNING" in long, "every job at the end"
+
+
+@pytest.mark.parametrize("words", ["train", "logs 4", "rerun 4"])
+@pytest.mark.parametrize("form", ["clasic", "json", "CLASSIC"])
+def test_an_unknown_form_is_refused_before_anything_starts(
+    riseml: Riseml, fake_server: FakeServer, words: str, form: str
+) -> None:
+    finish(fake_server)
+    result = riseml(*words.split(), environ={"RISEML_LOG": form})
+    assert (result.code, result.out, fake_server.bodies) == (2, "", [])
+    assert result.err == f"error: RISEML_LOG is {form!r}\nhint: write classic or brief, or unset it for brief\n"
+
+
+@pytest.mark.parametrize("option", ["--long=3", "--longer", "--no-long"])
+@pytest.mark.parametrize("words", ["train", "logs 4"])
+def test_a_wrong_form_of_long_is_refused_with_what_is_right(riseml: Riseml, words: str, option: str) -> None:
+    result = riseml(*words.split(), option)
+    assert (result.code, result.out) == (2, "")
+    assert option.partition("=")[0] in result.err
+    assert "hint: " in result.err
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,14 @@ def test_train_syncs_submits_and_follows(riseml: Riseml, fake_server: FakeServer
     assert result.code == 0
     assert result.out.splitlines() == [
         "Syncing project (122 B, 2 files)...done",
-        "4             | [2026-08-31T07:23:46Z] --> RUNNING",
-        "4.master      | [2026-08-31T07:23:46Z] hello",
-        "4.worker.1    | [2026-08-31T07:23:46Z] from a worker",
+        "4           RUNNING",
+        "master   | hello",
+        "worker.1 | from a worker",
+        "",
         "Experiment 4 FINISHED",
-        "Output: /output/paul/ai-toaster/4",
+        "  Output  /output/paul/ai-toaster/4",
+        "  Next    riseml ls output://4",
+        "          riseml show 4",
     ]
     (digest, files) = next(iter(fake_server.snapshots.items()))
     assert files == {name: (folder / name).read_bytes() for name in ("riseml.yml", "train.py")}
@@ -164,7 +167,7 @@ def test_ctrl_c_leaves_the_log_and_names_the_command_to_return(
     def interrupt(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("riseml.cli.output.log_lines.LogFormatter.format_entry", interrupt)
+    monkeypatch.setattr("riseml.cli.output.brief_log.BriefFormatter.format_entry", interrupt)
     result = riseml("train")
     assert result.code == 130
     assert result.err.splitlines()[-1] == (

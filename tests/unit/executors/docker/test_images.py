@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,7 @@ from tests.unit.executors.docker.streaming_engine import StreamingEngine, serve_
 PULL = "POST /images/create"
 DIGEST = f"python@sha256:{'ab' * 32}"
 IMAGE_ID = f"sha256:{'cd' * 32}"
+_LOOKUP = 'Get "https://registry.example/v2/": dial tcp: lookup registry.example on 10.0.0.1:53: no such host'
 
 
 @pytest.fixture
@@ -65,22 +67,25 @@ def test_a_tag_of_the_host_is_not_moved_unless_the_user_asks_for_it(site: tuple[
 
 
 @pytest.mark.parametrize(
-    ("status", "line"),
+    ("status", "line", "hint"),
     [
-        (200, {"error": "manifest for python:9 not found"}),
-        (404, {"message": "pull access denied for python"}),
+        (200, {"error": "manifest for python:9 not found"}, "check the spelling of the image and its tag"),
+        (404, {"message": "pull access denied for python"}, "check the spelling of the image and its tag"),
+        (500, {"message": _LOOKUP}, "the engine of the host does not reach the registry"),
+        (200, {"error": "net/http: TLS handshake timeout"}, "the engine of the host does not reach the registry"),
     ],
-    ids=["in a successful answer", "as its answer"],
+    ids=["in a successful answer", "as its answer", "a name that nothing resolves", "a registry that is silent"],
 )
-def test_a_refusal_is_permanent_and_has_the_words_of_the_engine(
-    site: tuple[StreamingEngine, Engine], status: int, line: dict[str, str]
+def test_a_refusal_is_permanent_and_has_the_words_of_the_engine_and_a_hint_that_fits(
+    site: tuple[StreamingEngine, Engine], status: int, line: dict[str, str], hint: str
 ) -> None:
     engine, client = site
     engine.statuses[PULL] = status
     engine.lines[PULL] = [line]
-    with pytest.raises(ImageMissing, match=next(iter(line.values()))) as raised:
+    with pytest.raises(ImageMissing, match=re.escape(next(iter(line.values())))) as raised:
         ensure(client, make_build_request(Image("python:9")))
     assert raised.value.permanent
+    assert raised.value.hint == f"{hint}; `docker pull` on the host shows more"
 
 
 def test_a_fetch_that_brings_nothing_is_an_error(site: tuple[StreamingEngine, Engine]) -> None:
