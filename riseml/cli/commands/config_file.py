@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 def init_project(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
-    name: Annotated[
+    example_name: Annotated[
         str | None, typer.Argument(metavar="NAME", show_default=False, help="With --example: which one.")
     ] = None,
     *,
@@ -40,7 +41,7 @@ def init_project(  # noqa: PLR0913  # one parameter for each option of the comma
             help="Start from this framework: tensorflow, pytorch, jax, horovod, roles, or plain for none.",
         ),
     ] = None,
-    name: Annotated[
+    project: Annotated[
         str | None,
         typer.Option("-n", "--project-name", metavar="NAME", help="Of the project. Default: the name of the folder."),
     ] = None,
@@ -64,31 +65,39 @@ def init_project(  # noqa: PLR0913  # one parameter for each option of the comma
     a file; --convert asks first, and keeps the earlier text in riseml.yml.old.
     """
     command: CommandContext = context.obj
+    others = {"--framework": framework, "--script": script, "--project-name": project}
     if example:
-        if framework is not None or script is not None or convert or file is not None:
-            raise UsageError("--example takes no --framework, --script, --convert or -f", "leave them out")
+        _refuse_beside("--example", {**others, "--convert": convert or None, "-f": file})
         from riseml.cli.commands.example_project import show_examples, write_example_project
 
-        if name is None:
+        if example_name is None:
             show_examples(command, json=json)
         else:
-            write_example_project(command, name, json=json)
+            write_example_project(command, example_name, json=json)
         return
-    if name is not None:
-        raise UsageError(f"init takes no argument {name!r}", "with --example it is the name of an example")
+    if example_name is not None:
+        raise UsageError(f"init takes no argument {example_name!r}", "with --example it is the name of an example")
     if convert:
-        others = {"--framework": framework, "--script": script, "--project-name": name}
-        wrong = [option for option, value in others.items() if value is not None]
-        if wrong:
-            raise UsageError(f"--convert takes no {wrong[0]}: the file says what runs", "leave one of them out")
+        _refuse_beside("--convert", others)
         from riseml.cli.commands.config_conversion import convert_config
 
         convert_config(command, file, yes=yes, json=json)
         return
     from riseml.cli.commands.new_config import NewConfigRequest, write_fitting_config
 
-    project = None if name is None else _check_project_name(name)
-    write_fitting_config(command, NewConfigRequest(file, project, framework, script, yes, json))
+    name = None if project is None else _check_project_name(project)
+    write_fitting_config(command, NewConfigRequest(file, name, framework, script, yes, json))
+
+
+def _refuse_beside(option: str, others: Mapping[str, object]) -> None:
+    """Refuse options that say nothing beside another one.
+
+    Raises:
+        UsageError: one of them is given.
+    """
+    wrong = next((other for other, value in others.items() if value is not None), None)
+    if wrong is not None:
+        raise UsageError(f"{option} takes no {wrong}: its files say what runs", f"leave {wrong} or {option} out")
 
 
 def _check_project_name(name: str) -> str:

@@ -147,7 +147,7 @@ def show_experiment(
     print_part(context.obj, identity, part, ViewMode(json, watch), long=long)
 
 
-def print_logs(
+def print_logs(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     identity: IdArgument = None,
     *,

@@ -33,9 +33,7 @@ def test_an_image_that_does_not_exist_fails_the_experiment(console: Console, pro
     end = result.out[result.out.rindex("Experiment ") :].splitlines()[0]
     assert f"FAILED: {result.id}.build: " in end
     assert "riseml-test/no-such-image:1" in end
-    assert ("check the spelling" in end) is ("dial tcp" not in end), (
-        "a name that is not resolved is no spelling mistake"
-    )
+    assert ("check the spelling" in end) is ("dial tcp" not in end), "an unresolved name is no spelling mistake"
 
 
 def test_a_failed_install_step_fails_the_experiment_with_its_output(console: Console, project: Project) -> None:

@@ -38,9 +38,7 @@ def test_a_rank_of_horovod_is_killed_on_another_host_and_the_next_attempt_learns
     assert set(hosts) == {"worker.1", "worker.2"}
     assert len(set(hosts.values())) == 2
     assert "riseml: rank 3 ended with exit code 137" in said
-    assert not re.search(r"^1\.worker\.1 +FAILED", said, re.MULTILINE), (
-        "what follows from the cause is not named as one"
-    )
+    assert not re.search(r"^1\.worker\.1 +FAILED", said, re.MULTILINE), "what follows from the cause is no cause"
     assert re.findall(r"\[0\] 4 processes, epoch (\d+) to 6", said) == ["1", "2"], "it goes on from the checkpoint"
     accuracies = dict(re.findall(r"\[\d\] rank (\d of 4): test accuracy: ([0-9.]+)", said))
     assert set(accuracies) == {f"{rank} of 4" for rank in range(4)}
