@@ -184,6 +184,7 @@ from riseml.wire.server import (
 from riseml.wire.sets import (
     Curve as Curve,
     CurveList as CurveList,
+    ImportanceTable as ImportanceTable,
     ImportanceView as ImportanceView,
     ParameterImportance as ParameterImportance,
 )

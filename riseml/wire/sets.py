@@ -31,13 +31,20 @@ class ParameterImportance(TypedDict):
     importance: float  # its share; all together are 1
 
 
-class ImportanceView(TypedDict):
-    """How much each parameter of a search decides the metric, as Optuna computes it (PED-ANOVA)."""
+class ImportanceTable(TypedDict):
+    """How much each parameter decides one metric, as Optuna computes it (PED-ANOVA)."""
 
-    id: str  # ID of the set
     metric: str
     goal: Literal["maximize", "minimize"]
     trials: int  # that have a value, and so count
     stopped: int  # how many of these were stopped early; they count with the best value that they had reported
     parameters: list[ParameterImportance]  # the largest first; empty: see `message`
     message: str  # why there are none: `4 of the 10 trials that this takes have a value.`
+    when: str  # `optimizer is sgd`: over the trials that have the parameters of this condition; empty: over all
+
+
+class ImportanceView(TypedDict):
+    """How much each parameter of a search decides its metrics."""
+
+    id: str  # ID of the set
+    tables: list[ImportanceTable]  # for each objective over all trials, then over the trials of each condition

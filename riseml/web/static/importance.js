@@ -1,11 +1,11 @@
 // @ts-check
-/** Which parameters of a search decide its metric: what the server computed, and from how many trials. */
+/** Which parameters of a search decide its metrics: what the server computed, and from how many trials. */
 
 import { get } from "./api.js";
 import { fill, make } from "./dom.js";
 import { countNoun } from "./format.js";
 
-/** @import { ImportanceView, SearchView } from "../wire.js" */
+/** @import { ImportanceTable, ImportanceView, SearchView } from "../wire.js" */
 
 export class ImportancePanel {
   /** @param {string} id of the set @param {AbortSignal} signal */
@@ -25,13 +25,19 @@ export class ImportancePanel {
   }
 
   /** @param {ImportanceView} found */
-  show({ metric, parameters, trials, stopped, message }) {
-    const early = stopped ? `, ${stopped} of them stopped early, which count with the best value that they reported` : "";
-    const source = `Optuna's PED-ANOVA over ${countNoun(trials, "trial")}${early}. It compares the best trials with all: what decides them comes first.`;
-    const bars = parameters.map((one) => makeShare(one.name, one.importance));
+  show({ tables }) {
     this.element.hidden = false;
-    fill(this.element, make("div", { class: "line" }, make("h2", {}, `What decides ${metric}`)), bars, make("p", { class: "soft" }, message || source));
+    fill(this.element, tables.flatMap(makeParts));
   }
+}
+
+/** @param {ImportanceTable} table @returns {HTMLElement[]} */
+function makeParts({ metric, parameters, trials, stopped, message, when }) {
+  const early = stopped ? `, ${stopped} of them stopped early, which count with the best value that they reported` : "";
+  const where = when ? " that have the parameters of this condition" : "";
+  const source = `Optuna's PED-ANOVA over ${countNoun(trials, "trial")}${where}${early}. It compares the best trials with all: what decides them comes first.`;
+  const title = `What decides ${metric}${when ? ` where ${when}` : ""}`;
+  return [make("div", { class: "line" }, make("h2", {}, title)), ...parameters.map((one) => makeShare(one.name, one.importance)), make("p", { class: "soft" }, message || source)];
 }
 
 /** @param {string} name @param {number} share */

@@ -33,7 +33,15 @@ NOT_PRINTED |= {
     "StoreKeys",
     "TrialRequest",
 }
-NOT_PRINTED |= {"Curve", "CurveList", "HostUsage", "ImportanceView", "MetricLastValues", "MetricNames"}
+NOT_PRINTED |= {
+    "Curve",
+    "CurveList",
+    "HostUsage",
+    "ImportanceTable",
+    "ImportanceView",
+    "MetricLastValues",
+    "MetricNames",
+}
 NOT_PRINTED |= {"ParameterImportance", "PoolUsage", "QueuedView", "QueueView", "Stragglers", "StragglerView"}
 NOT_PRINTED |= {"Changes", "EventList", "EventView", "LineMatches", "LinePage", "NumberedLine", "WebRequest"}
 SHAPES = {name: shape for name, shape in vars(wire).items() if is_typeddict(shape) and name not in NOT_PRINTED}

@@ -12,8 +12,12 @@ def test_what_could_not_be_read_is_read_with_the_next_reading() -> None:
     const search = { complete: 12, stopped: 0, made: 12 };
     serve(() => undefined);
     await panel.update(search).catch(() => {});
-    serve(() => ({ metric: "loss", parameters: [], trials: 12, stopped: 0, message: "" }));
+    const table = { metric: "loss", parameters: [], trials: 12, stopped: 0, message: "", when: "" };
+    const some = { ...table, when: "optimizer is sgd", trials: 5, message: "5 of the 10 trials" };
+    serve(() => ({ tables: [table, some] }));
     await panel.update(search);
-    return panel.element.querySelector("h2")?.textContent;
+    return ["h2", "p"].map((tag) => panel.element.querySelectorAll(tag).map((one) => one.textContent));
     """
-    assert run_page(script) == "What decides loss"
+    source = "Optuna's PED-ANOVA over 12 trials. It compares the best trials with all: what decides them comes first."
+    titles = ["What decides loss", "What decides loss where optimizer is sgd"]
+    assert run_page(script) == [titles, [source, "5 of the 10 trials"]]

@@ -19,7 +19,7 @@ from riseml.control.observation import Observation
 from riseml.control.search_steps import find_excess
 from riseml.model import Environment, SearchRecord, TrialOutcome
 from riseml.planning.repetition import fold_record
-from riseml.search.importance import find_importances
+from riseml.search.importance import Importances, find_importances
 from riseml.search.propose import list_tried
 from riseml.search.space import list_points
 from riseml.server.api.request_log import describe_kill
@@ -211,18 +211,20 @@ def add_set_routes(router: APIRouter, stores: Stores) -> None:
         record = fold_record(
             find_search(parse_id(name), stores, "only a search has a metric that its parameters decide")
         )
-        importances = find_importances(record.plan, record.trials)
-        return {
-            "id": experiment_name(record.number, None),
-            "metric": record.plan.search.metric,
-            "goal": "maximize" if record.plan.search.goal is Goal.MAXIMIZE else "minimize",
-            "trials": importances.counted,
-            "stopped": importances.stopped,
-            "parameters": [
-                {"name": parameter, "importance": round(share, 4)} for parameter, share in importances.parameters
-            ],
-            "message": importances.message,
-        }
+        tables = [_show_importances(table) for table in find_importances(record.plan, record.trials)]
+        return {"id": experiment_name(record.number, None), "tables": tables}
+
+
+def _show_importances(table: Importances) -> wire.ImportanceTable:
+    return {
+        "metric": table.metric,
+        "goal": "maximize" if table.goal is Goal.MAXIMIZE else "minimize",
+        "trials": table.counted,
+        "stopped": table.stopped,
+        "parameters": [{"name": parameter, "importance": round(share, 4)} for parameter, share in table.parameters],
+        "message": table.message,
+        "when": table.when,
+    }
 
 
 def _show_curve(identity: str, buckets: Sequence[Bucket], most: int) -> wire.Curve:
