@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from riseml.base.errors import Refused, StoreError
 from riseml.base.states import Reason, State, Wanted
-from riseml.model import SearchEnd, SearchRecord, Trial, TrialOutcome
+from riseml.model import Lineage, Point, SearchEnd, SearchRecord, Trial, TrialOutcome
 from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import fold_record
 from riseml.planning.trial_plan import plan_trial
@@ -404,35 +405,38 @@ def test_a_server_that_dies_after_each_trial_makes_the_same_ones(method: SearchM
     assert len(set(points[0])) == 16
 
 
-@pytest.mark.parametrize("concurrency", [1, 2, 5])
-def test_a_population_is_the_same_whatever_runs_together_and_whenever_its_server_dies(
-    concurrency: int, tmp_path: Path
-) -> None:
-    made = []
-    for crashes in (False, True):
-        database = Database(f"sqlite:///{tmp_path}/{crashes}.db")
-        rule = PopulationRule(4, resample=0.0)
-        rig = SearchRig(database, make_search(SearchMethod.PBT, trials=12, pbt=rule), SPACE, concurrency)
-        ended = 0
-        for _ in range(60):
-            for trial in rig.record().live:
-                rig.place(trial.number)
-            if crashes:
-                rig.restart()
+def run_population(database: Database, concurrency: int, *, crashes: bool) -> list[tuple[Point, Lineage | None]]:
+    """Return the points and parents of a population whose third trial fails."""
+    rule = PopulationRule(4, resample=0.0)
+    rig = SearchRig(database, make_search(SearchMethod.PBT, trials=12, pbt=rule), SPACE, concurrency)
+    ended = 0
+    for _ in range(60):
+        for trial in rig.record().live:
+            rig.place(trial.number)
+        if crashes:
+            rig.restart()
+        rig.loop.run_pass()
+        live = rig.record().live
+        begun = {(trial.number - 1) // 4 for trial in live}
+        assert len(begun) <= 1, "a generation begins when the one before has ended"
+        if live and len(live) >= min(concurrency, 4 - ended % 4):
+            last = live[-1].number  # the trials end in another order than they began
+            rig.report(last, float(dict(rig.trial(last).point)["units"]) + last / 100)
+            rig.end(last, State.FAILED if last == 3 else State.FINISHED)
+            ended += 1
             rig.loop.run_pass()
-            live = rig.record().live
-            begun = {(trial.number - 1) // 4 for trial in live}
-            assert len(begun) <= 1, "a generation begins when the one before has ended"
-            if live and len(live) >= min(concurrency, 4 - ended % 4):
-                last = live[-1].number  # the trials end in another order than they began
-                rig.report(last, float(dict(rig.trial(last).point)["units"]) + last / 100)
-                rig.end(last, State.FAILED if last == 3 else State.FINISHED)
-                ended += 1
-                rig.loop.run_pass()
-        assert rig.record().end is SearchEnd.COMPLETED
-        made.append([(trial.point, rig.lineage(trial.number)) for trial in rig.record().trials])
-        database.close()
-    assert made[0] == made[1]
+        if rig.record().end is not None:
+            break
+    assert rig.record().end is SearchEnd.COMPLETED
+    return [(trial.point, rig.lineage(trial.number)) for trial in rig.record().trials]
+
+
+def test_a_population_is_the_same_whatever_runs_together_and_whenever_its_server_dies(tmp_path: Path) -> None:
+    made = []
+    for concurrency, crashes in itertools.product((1, 2, 5), (False, True)):
+        with contextlib.closing(Database(f"sqlite:///{tmp_path}/{concurrency}-{crashes}.db")) as database:
+            made.append(run_population(database, concurrency, crashes=crashes))
+    assert all(other == made[0] for other in made)
     lineages = [lineage for _, lineage in made[0] if lineage is not None]
     assert [lineage.generation for lineage in lineages] == [1] * 4 + [2] * 4 + [3] * 4
     assert [lineage.parent for lineage in lineages[:4]] == [None] * 4
