@@ -157,6 +157,7 @@ def _dump_record(experiment: Experiment, document: Any, results: Mapping[str, Me
     ended = {} if results is None else {"state": experiment.state.value, "results": _list_results(results)}
     record = {
         "experiment": f"{experiment.owner.user}.{experiment_name(experiment.number, experiment.sub)}",
+        **_describe_lineage(experiment),
         "params": {name: _show_parameter(text) for name, text in experiment.plan.parameters},
         "revision": experiment.snapshot,
         "image": image.reference,
@@ -166,6 +167,15 @@ def _dump_record(experiment: Experiment, document: Any, results: Mapping[str, Me
         "config": document,
     }
     return yaml.dump(record, Dumper=_RecordDumper, sort_keys=False, allow_unicode=True)
+
+
+def _describe_lineage(experiment: Experiment) -> dict[str, int | str]:
+    """Return the generation of a trial of a population, and the trial whose files it begins with."""
+    lineage = experiment.plan.lineage
+    if lineage is None:
+        return {}
+    name = "" if lineage.parent is None else experiment_name(experiment.number, lineage.parent)
+    return {"generation": lineage.generation, **({"parent": f"{experiment.owner.user}.{name}"} if name else {})}
 
 
 class _QuotedText(str):

@@ -9,6 +9,7 @@ import yaml
 
 from riseml.base.states import State
 from riseml.files.storage.outputs import describe_run
+from riseml.model import Lineage
 from tests.unit.cli.result_rows import make_metric
 from tests.unit.control.simulation import make_experiment, make_plan
 
@@ -25,6 +26,16 @@ def test_the_record_has_numbers_and_no_values_of_variables() -> None:
     assert quoted in text, "no reader of YAML 1.2 takes 1e5 for a number"
     assert "results" not in record
     assert "geheim" not in text
+
+
+def test_the_record_of_a_trial_of_a_population_names_its_parent() -> None:
+    experiment = make_experiment(9, make_plan("train"), number=144, sub=9)
+    read = [
+        yaml.safe_load(describe_run(replace(experiment, plan=replace(experiment.plan, lineage=lineage)), CONFIG))
+        for lineage in (None, Lineage(1), Lineage(2, parent=3, parent_record=3))
+    ]
+    found = [(record.get("generation"), record.get("parent")) for record in read]
+    assert found == [(None, None), (1, None), (2, "paul.144.3")]
 
 
 def test_the_record_of_an_end_has_the_results() -> None:

@@ -19,6 +19,7 @@ from riseml.model import Lineage, Owner, World
 from riseml.planning.launch import output_folder
 from riseml.server.data.output_saver import OutputSaver
 from riseml.spec.config.types import SaveSection
+from tests.support.memory_executor import MemoryExecutor
 from tests.support.memory_target import MemoryTarget
 from tests.unit.control.simulation import START, change_policy, make_experiment, make_plan
 from tests.unit.server.data.test_data_fetcher import make_fetcher
@@ -196,3 +197,22 @@ def test_a_trial_gets_the_files_of_its_parent_and_the_next_server_knows_it(tmp_p
     assert later.find_inherited(World((elsewhere,))) == (frozenset({4}) if hosts.shared_output else frozenset())
     first = replace(child, plan=replace(child.plan, lineage=Lineage(1)))
     assert later.find_inherited(World((first,))) == frozenset(), "it has no parent"
+
+
+def test_a_child_gets_files_of_a_parent_on_another_host_that_shares_nothing(tmp_path: Path) -> None:
+    _, hosts = make_fetcher(tmp_path)
+    hosts.far = frozenset({H1, H2})
+    base = make_experiment(4, make_plan("master"), number=7)
+    lineage = Lineage(2, parent=3, parent_record=3)
+    jobs = {host: tuple(replace(job, host=host) for job in base.jobs) for host in (H1, H2)}
+    parent = replace(base, id=3, sub=3, jobs=jobs[H1])
+    child = replace(base, plan=replace(base.plan, lineage=lineage), sub=4, jobs=jobs[H2])
+    folders = {H1: tmp_path / "on-h1", H2: tmp_path / "on-h2"}
+    for host, experiment in ((H1, parent), (H2, child)):
+        folders[host].mkdir()
+        executor = hosts.pool.executors[host]
+        assert isinstance(executor, MemoryExecutor)
+        executor.storages[f"{tmp_path}/output/{output_folder(experiment)}"] = folders[host]
+    (folders[H1] / "weights").write_text("of the parent")
+    OutputSaver("5e17e4", hosts).inherit_output(child, parent, H2, ignore_report)
+    assert {path.name: path.read_text() for path in folders[H2].iterdir()} == {"weights": "of the parent"}
