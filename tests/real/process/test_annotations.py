@@ -9,7 +9,6 @@ from pathlib import Path
 
 from tests.support.command import run_riseml
 from tests.support.rig import Rig, single
-from tests.support.waiting import DEADLINE, wait_for
 
 NOTE = 'lr *warmup*: "3 epochs"\n\n* \u640d\u5931, \u00e9\t|\n'
 
@@ -61,4 +60,4 @@ def test_what_is_said_is_kept_from_the_start_to_a_rerun(process_rig: Rig, tmp_pa
     third = json.loads(riseml("show", "3", "--json"))
     assert (third["name"], third["tags"], third["note"]) == ("", ["baseline", "lr"], NOTE)
     for identity in "3", "4":
-        wait_for("it ends", lambda identity=identity: rig.get(f"/v1/experiments/{identity}")["closed"], DEADLINE)
+        rig.wait_closed(identity)
