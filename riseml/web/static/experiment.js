@@ -1,6 +1,7 @@
 // @ts-check
 /** The view of one experiment or one set: its present state, its parts under tabs, and its actions. */
 
+import { makeLabelActions, makeLabels, makeNote } from "./annotation.js";
 import { get, post } from "./api.js";
 import { showConfig } from "./config.js";
 import { fill, make } from "./dom.js";
@@ -80,10 +81,10 @@ function makeTabs(id, part) {
 function fillHead(head, view) {
   const set = view.id.includes(".") && make("span", { class: "soft" }, " of set ", makeLink(String(numberOf(view.id))));
   const kind = view.type === "set" ? "Set" : view.type === "experiment" ? "Experiment" : view.type;
-  const title = make("h1", {}, `${kind} ${view.id}`, make("span", { class: "soft" }, ` ${view.project}`));
+  const title = make("h1", {}, `${kind} ${view.id}`, make("span", { class: "soft" }, ` ${view.project}`), makeLabels(view));
   const times = make("p", { class: "soft facts" }, make("span", {}, "submitted ", makeAge(view.created_at)), view.started_at && make("span", {}, "ran for ", makeRunTime(view)), set);
   const sentence = make("p", { class: "sentence", role: "status" }, makeState(view.state), make("span", {}, describe(view)));
-  fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, times);
+  fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, times, makeNote(view));
 }
 
 /** @param {ExperimentView} view @returns {string} what it does now, in one sentence */
@@ -105,7 +106,7 @@ function makeActions(view) {
   const rerun = make("button", { type: "button", "data-action": "rerun", onclick: () => askRerun(view) }, "Rerun");
   const isDone = hasEnded(view.state) && (!view.search || view.search.end);
   const board = view.type === "tensorboard" ? !isDone : view.type !== "notebook" && view.started_at;
-  return make("div", { class: "actions" }, board && makeBoardLink([view.id]), !isDone && kill, view.type === "experiment" && rerun);
+  return make("div", { class: "actions" }, board && makeBoardLink([view.id]), !isDone && kill, view.type === "experiment" && rerun, makeLabelActions(view));
 }
 
 /** @param {ExperimentView} view */
@@ -141,6 +142,7 @@ function makeSubmission(capsule, config) {
     config,
     key: crypto.randomUUID(),
     parameters: Object.entries(capsule.parameters),
+    annotation: { name: "", tags: capsule.tags ?? [], note: capsule.note ?? "" },
     rerun_of: capsule.experiment,
     pinned,
     ...(capsule.code.digest ? { snapshot: capsule.code.digest } : {}),

@@ -2,10 +2,11 @@
 /** The view of all experiments: a live table with a filter, an order, sets that unfold, and a selection. */
 
 import { rewriteAddress } from "./address.js";
+import { makeLabels } from "./annotation.js";
 import { post } from "./api.js";
 import { readClock } from "./clock.js";
 import { fill, make, setText } from "./dom.js";
-import { countGpus, listHosts, listNames, parseFilter } from "./filter.js";
+import { countGpus, listHosts, listNames, parseFilter, showsArchived } from "./filter.js";
 import { countNoun, formatNumber } from "./format.js";
 import { ask, findRunStart, hasEnded, linkTo, makeAge, makeProblem, makeRunTime, makeState } from "./parts.js";
 import { ExperimentList, numberOf } from "./store.js";
@@ -27,7 +28,7 @@ const COLUMNS = [
   { key: "id", label: "ID", class: "id", value: idValue, cell: (row, table) => table.makeName(row) },
   { key: "state", label: "State", value: ({ view }) => RANK[/** @type {keyof typeof RANK} */ (view.state)], cell: ({ view }) => makeState(view.state) },
   { key: "project", label: "Project", value: ({ view }) => view.project, cell: ({ view }) => view.project },
-  { key: "parameters", label: "Parameters", class: "parameters optional", value: describe, cell: (row) => describe(row) },
+  { key: "parameters", label: "Parameters", class: "parameters optional", value: describe, cell: (row) => [makeLabels(row.view), describe(row)] },
   { key: "metric", label: "Metric", class: "metric", value: (row, table) => table.metricValue(row), cell: (row, table) => table.makeMetric(row) },
   { key: "age", label: "Age", class: "number narrow", value: ({ view }) => -Date.parse(view.created_at), cell: ({ view }) => makeAge(view.created_at) },
   { key: "duration", label: "Duration", class: "number optional", value: durationValue, cell: ({ view }) => makeRunTime(view) },
@@ -224,7 +225,8 @@ class ExperimentTable {
       return value;
     };
     const order = (/** @type {Row} */ one, /** @type {Row} */ other) => sign * compareValues(valueOf(one), valueOf(other)) || idValue(other) - idValue(one);
-    const tops = [...this.list.views.values()].map((view) => this.makeRow(view, false));
+    const views = [...this.list.views.values()].filter((view) => !view.archived || !hasEnded(view.state) || showsArchived(this.filter));
+    const tops = views.map((view) => this.makeRow(view, false));
     /** @type {Row[]} */
     const rows = [];
     for (const top of tops.sort(order)) {
@@ -235,8 +237,8 @@ class ExperimentTable {
     }
     this.rows = rows;
     const shown = rows.filter((row) => !row.isMember).length;
-    const all = countNoun(this.list.views.size, "experiment") + (this.list.isComplete ? "" : " so far");
-    setText(this.count, shown === this.list.views.size ? all : `${formatNumber(shown)} of ${all}`);
+    const all = countNoun(views.length, "experiment") + (this.list.isComplete ? "" : " so far");
+    setText(this.count, shown === views.length ? all : `${formatNumber(shown)} of ${all}`);
     this.showEmpty();
     this.table.setAttribute("aria-rowcount", String(rows.length + 1));
     this.virtual.refresh(rows.length);

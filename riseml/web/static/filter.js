@@ -1,5 +1,8 @@
 // @ts-check
-/** The filter of the experiments: `state:running lr<0.1 project:toaster`. Words without a sign match anything. */
+/**
+ * The filter of the experiments: `state:running lr<0.1 project:toaster tag:baseline star`. Words without a sign match
+ * anything, but `star` and `archived`, which are what users say.
+ */
 
 import { areEqualNumbers, readNumber } from "./numbers.js";
 
@@ -14,7 +17,12 @@ import { areEqualNumbers, readNumber } from "./numbers.js";
  * @property {Map<string, Map<string, number | null>>} lasts last values by the name of the metric in lower case and by ID
  */
 
-const FIELDS = new Set(["id", "project", "state", "user", "type", "reason", "image", "framework", "host", "gpus"]);
+const FIELDS = new Set(["id", "project", "state", "user", "type", "reason", "image", "framework", "host", "gpus", "name", "tag"]);
+const MARKS = new Map([
+  ["star", "starred"],
+  ["starred", "starred"],
+  ["archived", "archived"],
+]);
 const TERM = /^(-?)([^\s:<>=!]+)(:|<=|>=|!=|=|<|>)(.*)$/;
 
 /**
@@ -25,6 +33,11 @@ const TERM = /^(-?)([^\s:<>=!]+)(:|<=|>=|!=|=|<|>)(.*)$/;
 export function parseFilter(text) {
   const terms = splitTerms(text).map(parseTerm);
   return (row) => terms.every((term) => term(row));
+}
+
+/** @param {string} text @returns {boolean} it asks for archived experiments, which the table leaves out otherwise */
+export function showsArchived(text) {
+  return splitTerms(text).some((term) => term.toLowerCase() === "archived");
 }
 
 /** @param {string} text @returns {string[]} names in it that may be those of metrics, in lower case */
@@ -44,16 +57,19 @@ function parseTerm(term) {
   if (!found) {
     const isNot = term.startsWith("-") && term.length > 1;
     const sought = (isNot ? term.slice(1) : term).toLowerCase();
+    const mark = MARKS.get(sought);
+    if (mark) return ({ view }) => Boolean(view[/** @type {"starred" | "archived"} */ (mark)]) !== isNot;
     return (row) => listTexts(row).some((one) => one.toLowerCase().includes(sought)) !== isNot;
   }
-  const [, minus, name, sign, wanted] = found;
+  const [, minus, name, written, wanted] = found;
+  const sign = name.toLowerCase() === "tag" && written === ":" ? "=" : written; // a tag is a whole word
   return (row) => readField(row, name.toLowerCase()).some((value) => compare(value, sign, wanted)) !== (minus === "-");
 }
 
 /** @param {Row} row @returns {string[]} */
 function listTexts({ view }) {
   const parameters = Object.entries(view.parameters).map(([name, value]) => `${name}=${value}`);
-  return [view.id, view.project, view.state, view.user, ...parameters, ...listHosts(view)];
+  return [view.id, view.project, view.state, view.user, view.name ?? "", ...(view.tags ?? []), ...parameters, ...listHosts(view)];
 }
 
 /**
@@ -73,6 +89,10 @@ function readField({ view, metrics, lasts }, name) {
     case "image":
     case "framework":
       return [view[name]];
+    case "name":
+      return view.name ? [view.name] : [];
+    case "tag":
+      return view.tags ?? [];
     case "host":
       return listHosts(view);
     case "gpus":

@@ -73,15 +73,15 @@ export function makeProblem(error) {
 
 /**
  * Ask the user to confirm an action.
- * @param {{title: string, text: string, yes: string, isDangerous?: boolean}} question
+ * @param {{title: string, text: string, yes: string, isDangerous?: boolean, form?: HTMLElement}} question
  * @param {() => Promise<void>} act
  */
-export function ask({ title, text, yes, isDangerous }, act) {
+export function ask({ title, text, yes, isDangerous, form }, act) {
   const problem = make("div");
   const go = make("button", { type: "button", class: isDangerous ? "danger" : "primary", onclick: run }, yes);
   const stay = make("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
   const heading = make("h2", { id: "question" }, title);
-  const dialog = make("dialog", { "aria-labelledby": "question" }, heading, make("p", {}, text), problem, make("div", { class: "actions" }, stay, go));
+  const dialog = make("dialog", { "aria-labelledby": "question" }, heading, make("p", {}, text), form, problem, make("div", { class: "actions" }, stay, go));
   async function run() {
     go.disabled = true;
     try {

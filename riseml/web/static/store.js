@@ -75,7 +75,7 @@ export class ExperimentList {
     const found = new Map();
     let before = null;
     for (let limit = FIRST_PAGE; ; limit = PAGE) {
-      const { experiments } = await get("/experiments", { all: true, limit, before }, this.signal);
+      const { experiments } = await get("/experiments", { all: true, archived: "shown", limit, before }, this.signal);
       if (reading !== this.reading) return;
       for (const view of experiments) found.set(numberOf(view.id), view);
       for (const view of experiments) this.views.set(numberOf(view.id), view);
@@ -139,7 +139,7 @@ export class ExperimentList {
     }
     const oldest = Math.min(...numbers);
     for (let before = Math.max(...numbers) + 1; before > oldest; ) {
-      const { experiments } = await get("/experiments", { all: true, limit: Math.min(PAGE, before - oldest), before }, this.signal);
+      const { experiments } = await get("/experiments", { all: true, archived: "shown", limit: Math.min(PAGE, before - oldest), before }, this.signal);
       if (!experiments.length) return;
       for (const view of experiments) this.views.set(numberOf(view.id), view);
       before = Math.min(...experiments.map((view) => numberOf(view.id)));
