@@ -71,7 +71,7 @@ class _Parsers:
 
 
 def _read_argparse(code: SourceCode) -> CommandLine | None:
-    adding = [call for call in code.calls() if _method(call) == "add_argument" and call.args]
+    adding = [call for call in code.calls if _method(call) == "add_argument" and call.args]
     adding = [call for call in adding if isinstance(code.literal(call.args[0]), str)]
     parsers = _find_parsers(code)
     if not adding and not parsers.words:
@@ -99,7 +99,7 @@ def _find_parsers(code: SourceCode) -> _Parsers:
     words: dict[str, str] = {}
     groups: dict[str, str] = {}
     exclusive: set[str] = set()
-    for node in code.nodes():
+    for node in code.nodes:
         if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
             continue
         call = node.value
@@ -160,7 +160,7 @@ def _find_kind(code: SourceCode, call: ast.Call, action: object, default: object
 def _read_absl(code: SourceCode) -> CommandLine | None:
     arguments = []
     required: set[str] = set()
-    for call in code.calls():
+    for call in code.calls:
         method = _method(call) or code.whole_name(call.func).rpartition(".")[2]
         if method in ("mark_flag_as_required", "mark_flags_as_required") and call.args:
             value = code.literal(call.args[0])
@@ -185,7 +185,7 @@ def _read_definition(code: SourceCode, call: ast.Call, method: str, name: str) -
 
 
 def _functions(code: SourceCode) -> list[_Function]:
-    return [node for node in code.nodes() if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [node for node in code.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def _decorator_calls(function: _Function) -> Iterable[ast.Call]:
@@ -273,7 +273,7 @@ def _find_handed(code: SourceCode, name: str) -> list[_Function]:
     """Return the functions that are the argument of a call: `typer.run(main)`."""
     names = {
         call.args[0].id
-        for call in code.calls()
+        for call in code.calls
         if code.whole_name(call.func) == name and call.args and isinstance(call.args[0], ast.Name)
     }
     return [function for function in _functions(code) if function.name in names]
@@ -330,8 +330,8 @@ def _split_annotation(code: SourceCode, annotation: ast.expr | None) -> tuple[as
 
 def _read_dataclass(code: SourceCode) -> CommandLine | None:
     """Read the fields of a dataclass that tyro, simple_parsing or transformers parses."""
-    classes = {node.name: node for node in code.nodes() if isinstance(node, ast.ClassDef)}
-    for call in code.calls():
+    classes = {node.name: node for node in code.nodes if isinstance(node, ast.ClassDef)}
+    for call in code.calls:
         name = code.whole_name(call.func)
         if not any(name.endswith(parser) for parser in _DATACLASS_PARSERS) or not call.args:
             continue

@@ -81,6 +81,7 @@ _PYPI_NAMES: Mapping[str, str] = {  # the packages that bring well-known modules
             ),
             *("tyro", "fire", "rich", "omegaconf", "gymnasium", "requests", "h5py", "joblib", "nltk", "spacy"),
             *("statsmodels", "sympy", "numba", "polars", "pyarrow", "torchmetrics", "sacrebleu", "loguru", "tabulate"),
+            *("ray", "boto3"),
         )
     },
 }

@@ -230,7 +230,7 @@ def _read_setup(texts: Mapping[str, str]) -> Packages | None:
         return None
     rows: tuple[Requirement, ...] = ()
     code = parse_code("setup.py", texts.get("setup.py", ""))
-    for call in code.calls() if code is not None else ():
+    for call in code.calls if code is not None else ():
         node = find_keyword(call, "install_requires")
         if code is not None and isinstance(node, ast.List | ast.Tuple | ast.Name):
             rows += read_requirements([(call.lineno, text) for text in code.texts(node)], "setup.py")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 _MOST_FOLDERS = 300
 _MOST_ENTRIES = 5_000  # of all folders
-_MOST_FILES = 400
+_MOST_FILES = 300
 _MOST_BYTES = 256 * 2**10  # of one file
-_MOST_TOTAL = 4 * 2**20  # bytes of all files
+_MOST_TOTAL = 2 * 2**20  # bytes of all files
 _DEPTH = 3  # folders below the project's own
 _SKIPPED = frozenset(
     {

@@ -29,7 +29,7 @@ from riseml.project_reading.frameworks import (
 )
 from riseml.project_reading.image_files import read_image_file
 from riseml.project_reading.packages import read_packages
-from riseml.project_reading.scripts import read_script
+from riseml.project_reading.scripts import read_outline, read_script
 from riseml.spec.scalars.placeholders import BUILT_IN_PLACEHOLDERS
 
 _MOST_SCRIPTS = 200  # that are parsed
@@ -75,8 +75,8 @@ def propose_config(texts: Mapping[str, str], program: str = "") -> Proposal | No
         choices = (program, *(path for path in choices if path != program))
     if not choices:
         return None
-    chosen = facts[choices[0]]
-    modules = _collect_modules(chosen, facts)
+    modules = [read_script(script, texts) for script in _collect_modules(facts[choices[0]], facts)]
+    chosen = modules[0]
     packages = read_packages(texts)
     image = read_image_file(texts)
     framework = choose_project_framework(modules, packages.requirements)
@@ -99,7 +99,7 @@ def _read_scripts(texts: Mapping[str, str]) -> dict[str, ScriptFacts]:
     facts: dict[str, ScriptFacts] = {}
     for path, text in texts.items():
         if path.endswith((".py", ".ipynb")) and len(facts) < _MOST_SCRIPTS:
-            script = read_script(path, text, texts)
+            script = read_outline(path, text)
             if script is not None:
                 facts[path] = script
     return facts
@@ -250,7 +250,7 @@ def _add_command(
         install = (*proposal.install, "pip install nbconvert ipykernel")
         row = ProjectFinding("run", " ".join(start), CodePlace(path), "a notebook, from its first cell to its last one")
         return replace(proposal, words=tuple(start), install=install, findings=(*proposal.findings, row))
-    is_module = program.is_relative or posixpath.basename(path) == "__main__.py"
+    is_module = "/" in path and (program.is_relative or posixpath.basename(path) == "__main__.py")
     name = path.removesuffix("/__main__.py").removesuffix(".py").replace("/", ".")
     start += ["python", "-m", name] if is_module else ["python", _quote(path)]
     command = next((script.command for script in modules if script.command is not None), None)
@@ -330,8 +330,12 @@ class _ArgumentWords:
         if is_data and argument.kind is ArgumentKind.TEXT:
             self.remarks.append(f"{argument.place}: {label} is required: {{{{data_dir}}}} is your data folder")
             return "{{data_dir}}"
-        value = argument.choices[0] if argument.choices else "1" if argument.kind is ArgumentKind.NUMBER else "TODO"
         self.comments.append(f"fill in {label}, which is required")
+        if argument.kind is ArgumentKind.NUMBER and self._is_parameter(replace(argument, default="1")):
+            self.remarks.append(f"{argument.place}: {label} is required: replace 1 in `parameters`")
+            self.parameters.append((argument.name, "1"))
+            return f"{{{{{argument.name}}}}}"
+        value = argument.choices[0] if argument.choices else "1" if argument.kind is ArgumentKind.NUMBER else "TODO"
         self.remarks.append(f"{argument.place}: {label} is required: replace {value} in `run`")
         return _quote(value)
 

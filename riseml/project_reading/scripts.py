@@ -65,34 +65,48 @@ _SAFE_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 _MAGIC = re.compile(r"^\s*[%!]\s*(?:pip3?|python -m pip)\s+install\s+(.+)$")
 
 
-def read_script(path: str, text: str, texts: Mapping[str, str]) -> ScriptFacts | None:
-    """Return what a script or a notebook says; None when it is not Python that this version reads.
+def read_outline(path: str, text: str) -> ScriptFacts | None:
+    """Return what a script or a notebook imports and whether it is a program; None when it is not Python."""
+    code, _ = _parse(path, text)
+    if code is None:
+        return None
+    imports = list_imports(code)
+    is_relative = any(name.startswith(".") for name, _ in imports)
+    return ScriptFacts(path, imports, _find_main(code), is_relative=is_relative)
+
+
+def read_script(outline: ScriptFacts, texts: Mapping[str, str]) -> ScriptFacts:
+    """Return all that a script or a notebook says; the outline alone where the code is too deep to be read.
 
     Args:
-        path: in the project.
-        text: of the file.
+        outline: of the script.
         texts: all files of the project, by path.
     """
+    code, installs = _parse(outline.path, texts[outline.path])
+    if code is None:
+        return outline
+    try:
+        return _read_facts(code, texts, installs)
+    except RecursionError:
+        return outline
+
+
+def _parse(path: str, text: str) -> tuple[SourceCode | None, tuple[str, ...]]:
+    """Return the code of a script or a notebook, and the steps of a notebook that install packages."""
     installs: tuple[str, ...] = ()
     if path.endswith(".ipynb"):
         cells = _read_cells(text)
         if cells is None:
-            return None
+            return None, ()
         text, installs = cells
-    code = parse_code(path, text)
-    if code is None:
-        return None
-    try:
-        return _read_facts(code, texts, installs)
-    except RecursionError:
-        return None
+    return parse_code(path, text), installs
 
 
 def _read_facts(code: SourceCode, texts: Mapping[str, str], installs: tuple[str, ...]) -> ScriptFacts:
     imports = list_imports(code)
     patterns = tuple(_find_patterns(code))
-    calls = [(code.whole_name(call.func), call.lineno) for call in code.calls()]
-    attributes = {node.attr for node in code.nodes() if isinstance(node, ast.Attribute)}
+    calls = [(code.whole_name(call.func), call.lineno) for call in code.calls]
+    attributes = {node.attr for node in code.nodes if isinstance(node, ast.Attribute)}
     return ScriptFacts(
         code.path,
         imports,
@@ -111,7 +125,7 @@ def _read_facts(code: SourceCode, texts: Mapping[str, str], installs: tuple[str,
 
 def _find_gpu(code: SourceCode) -> int:
     """Return the line that wants a GPU: `.cuda()`, `.to("cuda")` or `torch.device("cuda")`; 0: none does."""
-    for call in code.calls():
+    for call in code.calls:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else code.whole_name(call.func)
         value = code.literal(call.args[0]) if call.args else ...
         if method == "cuda" or (method in ("to", "device") and isinstance(value, str) and value.startswith("cuda")):
@@ -148,7 +162,7 @@ def _find_main(code: SourceCode) -> int:
 
 
 def _find_signs(code: SourceCode, imports: Iterable[tuple[str, int]]) -> Iterable[ClusterSign]:
-    for call in code.calls():
+    for call in code.calls:
         name = code.whole_name(call.func).replace("tensorflow.compat.v1.", "tensorflow.")
         place = CodePlace(code.path, call.lineno)
         if name in _SIGNS:
@@ -167,7 +181,7 @@ def _find_signs(code: SourceCode, imports: Iterable[tuple[str, int]]) -> Iterabl
 
 def _find_outputs(code: SourceCode) -> Iterable[tuple[str, int]]:
     """Yield patterns of the files that the code writes below its working folder."""
-    for call in code.calls():
+    for call in code.calls:
         name = code.whole_name(call.func)
         if name.endswith("SummaryWriter") and not call.args and find_keyword(call, "log_dir") is None:
             yield "runs", call.lineno
@@ -205,7 +219,7 @@ def _make_output_pattern(code: SourceCode, node: ast.AST | None) -> str:
 
 def _find_patterns(code: SourceCode) -> Iterable[MetricPattern]:
     """Yield how the metrics that a program prints are found, and the step in the same line."""
-    for call in code.calls():
+    for call in code.calls:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else code.whole_name(call.func)
         place = CodePlace(code.path, call.lineno)
         if method == "set_postfix":
@@ -233,7 +247,8 @@ def _read_line(text: str, place: CodePlace) -> Iterable[MetricPattern]:
     steps: list[MetricPattern] = []
     metrics: list[MetricPattern] = []
     parts = text.split(HOLE)
-    for before in parts[:-1]:
+    for index, before in enumerate(parts[:-1]):
+        behind = parts[index + 1 :]
         label = _CUT.split(before)[-1][-60:]
         match = _LABEL.search(label)
         if match is None:
@@ -244,8 +259,11 @@ def _read_line(text: str, place: CodePlace) -> Iterable[MetricPattern]:
             count = 1
             while count < len(words) and words[-count - 1] in _BEFORE_METRIC:
                 count += 1
-            start = _find_word(written, count)
-            metrics.append(MetricPattern("_".join(words[-count:]), _escape(written[start:]) + _NUMBER, place))
+            pattern = _escape(written[_find_word(written, count) :])
+            if behind[0].startswith("/"):  # `Accuracy: 9800/10000 (98%)`: the share counts
+                pattern += r"[0-9]+/[0-9]+ *\("
+            if not behind[0].startswith("/") or "".join(behind[1:2]).strip() == "(":
+                metrics.append(MetricPattern("_".join(words[-count:]), pattern + _NUMBER, place))
         elif words[-1] in _STEPS:
             steps.append(MetricPattern("step", _escape(written[_find_word(written, 1) :]) + "([0-9]+)", place))
     if metrics:
@@ -270,7 +288,7 @@ def _read_fit(code: SourceCode, call: ast.Call, place: CodePlace) -> Iterable[Me
     """Yield the metrics in the lines of Keras."""
     yield MetricPattern("loss", rf"(?<![a-z_])loss: {_NUMBER}", place)
     has_validation = any(keyword.arg in ("validation_data", "validation_split") for keyword in call.keywords)
-    compiles = [part for part in code.calls() if isinstance(part.func, ast.Attribute) and part.func.attr == "compile"]
+    compiles = [part for part in code.calls if isinstance(part.func, ast.Attribute) and part.func.attr == "compile"]
     names = {name for part in compiles for name in code.texts(find_keyword(part, "metrics"))}
     if "accuracy" in names or "acc" in names:
         yield MetricPattern("accuracy", rf"(?<![a-z_])accuracy: {_NUMBER}", place)

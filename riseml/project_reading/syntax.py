@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from riseml.base.records import dataclass
 
@@ -17,15 +17,8 @@ class SourceCode:
     tree: ast.Module
     names: Mapping[str, str]  # name in the file -> whole name of what is imported
     constants: Mapping[str, ast.expr]  # name -> its value, assigned once at the top
-
-    def nodes(self) -> Iterator[ast.AST]:
-        """Yield all nodes in the order of the file, as far as depth allows."""
-        return ast.walk(self.tree)
-
-    def calls(self) -> list[ast.Call]:
-        """Return all calls, by line."""
-        calls = [node for node in self.nodes() if isinstance(node, ast.Call)]
-        return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
+    nodes: tuple[ast.AST, ...]  # all of the tree, the outer ones first
+    calls: tuple[ast.Call, ...]  # all of the tree, by line
 
     def whole_name(self, node: ast.AST) -> str:
         """Return `torch.distributed.init_process_group` for `dist.init_process_group`; empty for other expressions."""
@@ -67,26 +60,31 @@ def parse_code(path: str, text: str) -> SourceCode | None:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+    nodes = tuple(ast.walk(tree))
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
-        names.update(_read_import(node))
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names.update(_read_import(node))
     constants: dict[str, ast.expr] = {}
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
             if isinstance(target, ast.Name):
                 constants[target.id] = statement.value
-    return SourceCode(path, tree, names, constants)
+    calls = sorted(
+        (node for node in nodes if isinstance(node, ast.Call)), key=lambda call: (call.lineno, call.col_offset)
+    )
+    return SourceCode(path, tree, names, constants, nodes, tuple(calls))
 
 
-def _read_import(node: ast.AST) -> dict[str, str]:
+def _read_import(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     """Return the names that an import makes, with what they mean."""
     if isinstance(node, ast.Import):
         return {
             alias.asname or alias.name.partition(".")[0]: alias.name if alias.asname else alias.name.partition(".")[0]
             for alias in node.names
         }
-    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+    if node.module and not node.level:
         return {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
     return {}
 
@@ -94,7 +92,7 @@ def _read_import(node: ast.AST) -> dict[str, str]:
 def list_imports(code: SourceCode) -> tuple[tuple[str, int], ...]:
     """Return the modules that a file imports, each with its line; `.x` is one of its own package."""
     rows: dict[str, int] = {}
-    for node in code.nodes():
+    for node in code.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 rows.setdefault(alias.name, node.lineno)
