@@ -10,6 +10,7 @@ repository=$1 folder=$2 uv=$3 image=$4
 riseml=$folder/venv/bin/riseml
 trap '"$riseml" server stop >"$folder/stop.log" 2>&1' EXIT
 
+"$riseml" init --example # the package brings them
 mkdir "$folder/descent" "$folder/walk" "$folder/keras"
 cat >"$folder/descent/main.py" <<'END'
 """Gradient descent on a parabola."""

@@ -32,6 +32,7 @@ def test_a_newcomer_has_three_curves(make_console: Callable[..., Console], tmp_p
         timeout=20 * DEADLINE,
     )
     assert result.returncode == 0, (result.stdout, result.stderr)
+    assert result.stdout.startswith("ai-toaster "), "the package has the examples"
     assert re.findall(r"^Wrote riseml\.yml for project (\w+)", result.stdout, re.MULTILINE) == [
         "descent",
         "walk",
