@@ -1,6 +1,6 @@
 """The settings of the server and the commands: one frozen value, read from environment variables at one place.
 
-The README's table of settings lists the variables for users. There is no settings file.
+docs/settings.md lists the variables for users. There is no settings file.
 """
 
 from __future__ import annotations

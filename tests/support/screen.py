@@ -9,6 +9,7 @@ from operator import itemgetter
 _TOKEN = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])|(.)", re.DOTALL)
 
 
+_CUT = re.compile(r"\x1b(\[[?\d;]*)?\Z")
 Cell = tuple[str, str]
 """A character and its colours, as SGR codes."""
 
@@ -34,10 +35,14 @@ class Screen:
         self._cells: list[list[Cell]] = [[]]
         self._style = ""  # SGR codes
         self._row = self._column = 0
+        self._rest = ""  # the beginning of a sequence
 
     def feed(self, text: str) -> None:
-        """Write text to the terminal."""
-        for found in _TOKEN.finditer(text):
+        """Write text to the terminal; a sequence that it cuts goes on with the next text."""
+        text = self._rest + text
+        cut = _CUT.search(text)
+        self._rest = cut[0] if cut else ""
+        for found in _TOKEN.finditer(text.removesuffix(self._rest)):
             if found[3] is not None:
                 self._write(found[3])
             else:

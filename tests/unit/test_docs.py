@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from riseml.spec.config.loader import check_config
+
 ROOT = Path(__file__).parents[2]
 CODE_PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "docs/architecture.md", *sorted((ROOT / "docs/decisions").glob("*.md"))]
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -105,24 +107,57 @@ def test_a_name_that_the_code_does_not_have_is_recognised(name: str) -> None:
     assert not _is_name_of_code(name)
 
 
-def test_the_readme_has_a_row_for_each_variable_that_changes_how_riseml_behaves() -> None:
+def test_a_page_has_a_row_for_each_variable_that_changes_how_riseml_behaves() -> None:
     readers = ("base/settings.py", "client/exchange.py", "files/project/listing.py", "cli/output/printer.py")
     code = "".join((ROOT / "riseml" / reader).read_text() for reader in readers)
     read = set(re.findall(r'"((?:RISEML|DOCKER)_[A-Z_]+|NO_COLOR|FORCE_COLOR)"', code))
-    table = (ROOT / "README.md").read_text().partition("## Settings")[2].partition("## Exit codes")[0]
+    table = (ROOT / "docs/settings.md").read_text().partition("## Settings")[2].partition("## Exit codes")[0]
     assert len(read) >= 18
     assert sorted(read - set(_CODE.findall(table))) == []
 
 
-def test_the_readme_names_every_page() -> None:
-    linked = {(ROOT / link.partition("#")[0]).resolve() for link in _LINK.findall((ROOT / "README.md").read_text())}
-    assert [_name_of(page) for page in PAGES if page.parent in (ROOT, ROOT / "docs") and page not in linked] == [
-        "README.md"
-    ]
+def test_the_index_names_every_page() -> None:
+    index = ROOT / "docs/README.md"
+    linked = {(index.parent / link.partition("#")[0]).resolve() for link in _LINK.findall(index.read_text())}
+    unnamed = [page for page in PAGES if page.parent in (ROOT, ROOT / "docs") and page not in linked]
+    assert list(map(_name_of, unnamed)) == ["README.md", "docs/README.md"]
+
+
+README = (ROOT / "README.md").read_text()
+MINUS = "\N{MINUS SIGN}"
+
+
+def test_the_readme_is_one_screen_with_four_links() -> None:
+    assert len(README.split()) < 900
+    links = [link for link in _LINK.findall(README) if not link.endswith(".svg")]
+    assert links == ["docs/getting-started.md", "docs/README.md", "docs/riseml-yml.md", "CONTRIBUTING.md"]
+    assert all(command in README.partition("## Install")[0] for command in ("make demo", "make test"))
+
+
+def test_the_file_of_the_readme_is_valid_and_short() -> None:
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    checked = check_config(block)
+    assert (checked.problems, len(block.splitlines()) <= 15) == ((), True)
+    assert checked.spec is not None
+
+
+def test_the_commands_of_the_readme_exist() -> None:
+    typed = set(re.findall(r"^riseml (\w+) .*#", README, flags=re.MULTILINE))
+    pages = (ROOT / "docs/commands.md").read_text()
+    assert typed == {"init", "train", "status", "plot", "results", "explain"}
+    assert [verb for verb in typed if f"riseml {verb}" not in pages] == []
+
+
+def test_the_table_beside_other_tools_admits_what_is_missing() -> None:
+    rows = [row.split("|")[1:-1] for row in README.splitlines() if row.startswith("| ")]
+    assert {len(row) for row in rows} == {6}
+    ours = [row[1].strip() for row in rows[2:]]
+    assert sum(cell.startswith(MINUS) for cell in ours) >= 4
+    assert all(any(row[column].strip().startswith(("+", MINUS)) for row in rows[2:]) for column in range(1, 6))
 
 
 def test_the_readme_says_how_many_test_functions_there_are() -> None:
-    said = re.search(r"about ([\d,]+) test functions", (ROOT / "README.md").read_text())
+    said = re.search(r"about ([\d,]+) test functions", README)
     assert said is not None
     files = (path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     count = sum(len(re.findall(r"^(?:async )?def test_", text, re.MULTILINE)) for text in files)
