@@ -89,7 +89,7 @@ def _make_random(plan: SearchPlan, number: int, purpose: str) -> random.Random:
 def _rank_trials(plan: SearchPlan, trials: Sequence[Trial]) -> list[Trial]:
     """Return the trials that have a value, the best first; those beyond the constraints come last."""
     sign = -1.0 if plan.search.goal is Goal.MAXIMIZE else 1.0
-    judged = [trial for trial in trials if trial.outcome not in (None, TrialOutcome.FAILED) and trial.value is not None]
+    judged = [trial for trial in trials if trial.value is not None and trial.outcome is not TrialOutcome.FAILED]
     return sorted(judged, key=lambda trial: (trial.excess, sign * (trial.value or 0.0), trial.number))
 
 

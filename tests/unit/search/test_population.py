@@ -108,7 +108,10 @@ def test_the_same_records_give_the_same_parents_and_points(
             *(replace(trial, outcome=None, value=None, told=None) for trial in trials[begin:count]),
         ]
         assert server.propose_point(before) == trials[count].point
-        assert find_parent(plan, before) == find_parent(plan, trials[:count])
+        parent = find_parent(plan, before)
+        assert parent == choose_parent(plan, trials, count + 1)
+        if parent is not None and parent.number == count + 1 - SIZE:
+            assert trials[count].point == parent.point, "who continues itself keeps its parameters"
         _check_point(plan, trials[count].point)
 
 
