@@ -10,6 +10,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import docker
 import pytest
@@ -17,6 +18,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 
 from riseml.executors.process.watch import JobWatch
+from riseml.executors.supervision.start import SupervisorStarter
 from tests import CLEAN_ABOVE
 from tests.support.rig import KeptRigs, Rig
 from tests.support.side_by_side import GroupedScheduling, sort_tests
@@ -98,22 +100,30 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+Closed = TypeVar("Closed", JobWatch, SupervisorStarter)
+
+
 @pytest.fixture(autouse=True)
-def close_watches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Close every watch of jobs that a test opens in its own process: a user has 128 inotify instances, which the
-    engines of the tests need, too.
+def close_executors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close every watch of jobs and every starter of supervisors that a test opens in its own process: a user has 128
+    inotify instances, which the engines of the tests need, too; and a starter has a process.
     """
-    opened: list[JobWatch] = []
-    initialize = JobWatch.__init__
+    opened: list[JobWatch | SupervisorStarter] = []
 
-    def note_opened(watch: JobWatch) -> None:
-        initialize(watch)
-        opened.append(watch)
+    def note_opened(kind: type[Closed]) -> None:
+        initialize = kind.__init__
 
-    monkeypatch.setattr(JobWatch, "__init__", note_opened)
+        def initialize_and_note(each: Closed) -> None:
+            initialize(each)
+            opened.append(each)
+
+        monkeypatch.setattr(kind, "__init__", initialize_and_note)
+
+    note_opened(JobWatch)
+    note_opened(SupervisorStarter)
     yield
-    for watch in opened:
-        watch.close()
+    for each in opened:
+        each.close()
 
 
 @pytest.fixture(scope="session")

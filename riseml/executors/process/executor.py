@@ -37,7 +37,7 @@ from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import list_job_processes, signal_supervisor
 from riseml.executors.supervision.job_records import measure_run, runs_now
 from riseml.executors.supervision.process_tree import MARKER
-from riseml.executors.supervision.start import start_supervisor
+from riseml.executors.supervision.start import SupervisorStarter
 from riseml.executors.supervision.working_folder import read_written_files
 from riseml.executors.this_machine import machine
 from riseml.executors.this_machine.disk_use import measure_disk
@@ -88,6 +88,7 @@ class ProcessExecutor:
         self._environments = VirtualEnvironments(home / "environments", server, maker, gpus=bool(self._gpus))
         self._code = ReflinkedCode()
         self._watch = JobWatch()
+        self._starter = SupervisorStarter()
         self._folders.sweep_leftovers()
         self.capabilities = Capabilities(
             access=self,
@@ -106,6 +107,7 @@ class ProcessExecutor:
 
     def close(self) -> None:
         self._watch.close()
+        self._starter.close()
 
     def describe(self) -> str:
         return f"processes, Python {platform.python_version()}"
@@ -147,7 +149,7 @@ class ProcessExecutor:
             self._write_code(folder, code, self._environments.made_files_folder(launch.image.reference))
             (folder / _STAMP).touch(mode=0o600)
         self._watch.add_folder(folder)
-        start_supervisor(launch.title, self._make_order(launch, folder), self._folders.make_marker(launch.key))
+        self._starter.start(launch.title, self._make_order(launch, folder), self._folders.make_marker(launch.key))
 
     def stop(self, key: JobKey, signal: Signal) -> None:
         record = self._folders.load_job_record(key)

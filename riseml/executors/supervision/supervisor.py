@@ -429,20 +429,31 @@ def _detach_from_server(folder: str) -> None:
     os.dup2(os.open(os.path.join(folder, ERROR_FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
 
 
+def supervise(content: bytes, answer: int) -> None:
+    """Run the job of a packed order from its start to its end, in this process. Does not return.
+
+    Args:
+        content: see `pack_order`.
+        answer: descriptor of a pipe for the answer to the server.
+    """
+    supervisor, word = _start_supervised_job(_unpack_order(content))
+    with contextlib.suppress(BrokenPipeError):  # the server has been killed; the next one finds the job
+        os.write(answer, word.encode())
+    os.close(answer)
+    if supervisor is not None:
+        supervisor.run_until_end()
+    os._exit(0)
+
+
 def main() -> None:
     """Start the supervisor as a child, wait for its answer and print it. Does not return: Python's own clean-up takes
     some milliseconds, and there is nothing to clean up.
     """
-    order = _unpack_order(sys.stdin.buffer.read())
+    content = sys.stdin.buffer.read()
     reader, writer = os.pipe()
     if os.fork():
         os.close(writer)
         with open(reader, "rb") as answer:
             os.write(1, answer.read())
         os._exit(0)
-    supervisor, word = _start_supervised_job(order)
-    os.write(writer, word.encode())
-    os.close(writer)
-    if supervisor is not None:
-        supervisor.run_until_end()
-    os._exit(0)
+    supervise(content, writer)

@@ -16,15 +16,16 @@ from riseml.executors.supervision.start import start_supervisor
 def run_job(folder: Path, script: str, **environment: str) -> Iterator[SupervisorRecord]:
     """Give the record of a job that runs a script of the shell, and end the job."""
     status = folder.stat()
+    marker = f"m{folder}"  # no other test ends what has it
     place = f"{status.st_dev}:{status.st_ino}"  # as the build of an environment has it
     order: dict[str, object] = {
         "folder": str(folder),
         "workdir": str(folder),
         "command": ("/bin/sh", "-c", script),
         "environment": {"PATH": os.environ["PATH"], **environment},
-        "identity": {"server": "s", "title": "ann.4.train", "marker": "m", "gpus": (), "place": place},
+        "identity": {"server": "s", "title": "ann.4.train", "marker": marker, "gpus": (), "place": place},
     }
-    start_supervisor("ann.4.train", order, f"m{folder}")
+    start_supervisor("ann.4.train", order, marker)
     record = load_record(folder)
     assert record is not None
     try:

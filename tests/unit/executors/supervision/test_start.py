@@ -21,17 +21,17 @@ def make_order(folder: Path, command: tuple[str, ...]) -> dict[str, object]:
         "workdir": str(folder),
         "command": command,
         "environment": {"PATH": os.defpath},
-        "identity": {"server": "s", "title": "ann.4.train", "marker": "m", "gpus": ()},
+        "identity": {"server": "s", "title": "ann.4.train", "marker": f"m{folder}", "gpus": ()},
     }
 
 
 def test_a_job_runs_when_the_start_returns_and_a_second_start_changes_nothing(tmp_path: Path) -> None:
     order = make_order(tmp_path, ("/bin/sh", "-c", "until [ -e go ]; do sleep 0.01; done; exit 3"))
-    start_supervisor("ann.4.train", order, "m")
+    start_supervisor("ann.4.train", order, f"m{tmp_path}")
     first = load_record(tmp_path)
     assert first is not None
     assert first.started_at is not None
-    start_supervisor("ann.4.train", order, "m")
+    start_supervisor("ann.4.train", order, f"m{tmp_path}")
     second = load_record(tmp_path)
     assert second is not None
     assert (second.pid, second.main) == (first.pid, first.main)
@@ -54,11 +54,11 @@ def test_a_supervisor_that_cannot_start_its_job_says_why(
 ) -> None:
     monkeypatch.setattr(supervisor, "make_command", lambda _: ["/bin/sh", "-c", program])
     with pytest.raises(EngineError) as raised:
-        start_supervisor("ann.4.train", make_order(tmp_path, ("true",)), "m")
+        start_supervisor("ann.4.train", make_order(tmp_path, ("true",)), f"m{tmp_path}")
     assert raised.value.message == message
 
 
 def test_a_program_that_is_not_there_is_an_error_of_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "make_command", lambda _: [str(tmp_path / "none")])
     with pytest.raises(EngineError, match=r"supervisor of ann\.4\.train did not start"):
-        start_supervisor("ann.4.train", make_order(tmp_path, ("true",)), "m")
+        start_supervisor("ann.4.train", make_order(tmp_path, ("true",)), f"m{tmp_path}")
