@@ -131,7 +131,10 @@ class PlacementPass:
             return _await_leader(waiting, self.seen)
         self._choose_head(waiting)
         is_head = self.head is not None and self.head.experiment is waiting
-        return _keep_waiting(waiting, Reason.NEXT if is_head else Reason.NO_ROOM)
+        # Otherwise, each pass without room would save a new reason for every experiment of a large set.
+        awaits_others = self.progress.sets.note_unplaced(waiting)
+        behind = Reason.CONCURRENCY if awaits_others else Reason.NO_ROOM
+        return _keep_waiting(waiting, Reason.NEXT if is_head else behind)
 
     def _place_gang(self, waiting: Experiment) -> Experiment | None:
         cluster = find_cluster(waiting, self.seen, self._clusters) if self._clusters else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import field
 
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, JobDuty, Reason, State
@@ -37,9 +38,10 @@ class QueueHead:
 
 @dataclass(slots=True)
 class SetCounts:
-    """How many experiments of each set have a place."""
+    """How many experiments of each set have a place, and how many could have one."""
 
     placed: Counter[int]  # by the id of the set
+    unplaced: Counter[int] = field(default_factory=Counter)  # whose turn it was in this pass, and which got no place
 
     def are_full_for(self, experiment: Experiment) -> bool:
         """Return True when as many experiments of the set run as its concurrency allows, or a user has paused it."""
@@ -51,6 +53,15 @@ class SetCounts:
         """Count an experiment that has got its place."""
         if experiment.set_id is not None:
             self.placed[experiment.set_id] += 1
+
+    def note_unplaced(self, experiment: Experiment) -> bool:
+        """Count an experiment that has got no place. Return True when it would have to wait for others of its set also
+        if those before it had got theirs.
+        """
+        if experiment.set_id is None:
+            return False
+        self.unplaced[experiment.set_id] += 1
+        return self.placed[experiment.set_id] + self.unplaced[experiment.set_id] > experiment.concurrency
 
 
 class QueueProgress:

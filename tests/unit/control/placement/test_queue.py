@@ -66,6 +66,16 @@ def test_a_set_counts_only_as_many_experiments_as_may_run() -> None:
     assert found.index(104) < found.index(103)
 
 
+@pytest.mark.parametrize("taken", [0, 1], ids=["room for one", "no room"])
+def test_a_set_without_room_does_not_change_the_reasons_of_its_later_experiments(taken: int) -> None:
+    """They wait for others of the set in any case; each pass without room would save a new reason for all of them."""
+    members = [by("paul", n, set_id=1, sub=n, concurrency=2) for n in range(11, 20)]
+    others = place_all(look(h1=site(1)), *[by("anna", 1)] * taken).values()
+    found = place_all(look(h1=site(1)), *others, *members)
+    first = [Reason.NEXT, Reason.NO_ROOM] if taken else [Reason.PLACED, Reason.NEXT]
+    assert [found[member.id].reason for member in members] == [*first, *[Reason.CONCURRENCY] * 7]
+
+
 def test_an_experiment_that_is_next_stays_next() -> None:
     first = by("paul", 1, placed_at=START, state=State.RUNNING)
     next_one = by("paul", 2, state=State.PENDING, reason=Reason.NEXT)
