@@ -6,6 +6,7 @@ files for other systems from the capsule alone.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -60,12 +61,28 @@ class Circumstances:
     annotation: Annotation = NO_ANNOTATION
 
 
-def make_capsule(experiment: Experiment, config: str, around: Circumstances) -> wire.Capsule:
+@dataclass(frozen=True, slots=True)
+class ShownConfig:
+    """What a capsule has of a riseml.yml: no values of variables."""
+
+    text: str
+    variables: wire.CapsuleVariables
+
+
+@functools.lru_cache(maxsize=16)
+def show_config(config: str) -> ShownConfig:
+    """Return what a capsule has of a riseml.yml with the values of the command line. The experiments of a set share it,
+    and reading it takes longer than all the rest of a capsule.
+    """
+    return ShownConfig(hide_variables(config), _list_names(config))
+
+
+def make_capsule(experiment: Experiment, config: ShownConfig, around: Circumstances) -> wire.Capsule:
     """Return the capsule of an experiment as it is now.
 
     Args:
         experiment: its record.
-        config: its riseml.yml with the values of the command line.
+        config: what it has of its riseml.yml.
         around: what the server knows and the record does not have.
     """
     plan = experiment.plan
@@ -83,12 +100,12 @@ def make_capsule(experiment: Experiment, config: str, around: Circumstances) -> 
         "name": around.annotation.name,
         "tags": list(around.annotation.tags),
         "note": around.annotation.note,
-        "config": hide_variables(config),
+        "config": config.text,
         "parameters": dict(plan.parameters),
         "seeds": _find_seeds(experiment, jobs),
         "code": _show_code(experiment, around),
         "environments": [_show_environment(experiment, image, around) for image in experiment.images],
-        "variables": _list_names(config),
+        "variables": config.variables,
         "data": around.data,
         "output": around.output,
         "hosts": list(around.hosts),

@@ -24,7 +24,7 @@ from riseml.files.archives.project_files import write_tar
 from riseml.files.storage.capsule_files import CapsuleFiles, write_capsule_files
 from riseml.files.storage.outputs import RECORD, describe_run, show_output
 from riseml.model import Experiment, Gpu
-from riseml.planning.capsule import Circumstances, make_capsule, write_capsule
+from riseml.planning.capsule import Circumstances, ShownConfig, make_capsule, show_config, write_capsule
 from riseml.planning.launch import job_folders, output_folder
 from riseml.server.clock import now
 from riseml.server.hosts.host_set import HostSet
@@ -88,7 +88,7 @@ class CapsuleWriter:
             return None
         code = self._read_code(experiment)
         around = self._read_circumstances(experiment, self._list_data(experiment), has_code=code is not None)
-        return CapsuleFiles(self._keep_capsule(experiment, make_capsule(experiment, config, around)), code)
+        return CapsuleFiles(self._keep_capsule(experiment, make_capsule(experiment, show_config(config), around)), code)
 
     def begin_in_output(self, root: Path, experiment: Experiment, config: str) -> None:
         """Begin a capsule, and write it below the root of outputs on this machine."""
@@ -152,7 +152,8 @@ class CapsuleWriter:
             return {**before, "name": annotation.name, "tags": list(annotation.tags), "note": annotation.note}
         if before is not None:
             return self._renew(experiment, before)
-        return make_capsule(experiment, config, self._read_circumstances(experiment, self._list_data(experiment)))
+        around = self._read_circumstances(experiment, self._list_data(experiment))
+        return make_capsule(experiment, show_config(config), around)
 
     def list_env(self, experiment: Experiment) -> list[str]:
         """Return the names in `env` of an experiment, as far as its capsule is kept."""
@@ -171,10 +172,10 @@ class CapsuleWriter:
     def _renew(self, experiment: Experiment, before: wire.Capsule) -> wire.Capsule:
         """Return a capsule with the present record, and the circumstances of its beginning."""
         around = self._read_circumstances(experiment, before["data"], has_code=before["code"]["included"])
-        after = make_capsule(experiment, before["config"], around)
+        after = make_capsule(experiment, ShownConfig(before["config"], before["variables"]), around)
         former_hosts = {host["name"]: host for host in before["hosts"]}
         hosts = [host if host["runs"] else former_hosts.get(host["name"], host) for host in after["hosts"]]
-        return {**after, "hosts": hosts, "variables": before["variables"]}
+        return {**after, "hosts": hosts}
 
     def _keep_capsule(self, experiment: Experiment, capsule: wire.Capsule) -> str:
         text = write_capsule(capsule)

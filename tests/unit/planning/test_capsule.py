@@ -14,7 +14,7 @@ from riseml.base.annotations import Annotation
 from riseml.base.names import HostName
 from riseml.base.states import State
 from riseml.model import Experiment, Origin
-from riseml.planning.capsule import Circumstances, make_capsule, write_capsule
+from riseml.planning.capsule import Circumstances, make_capsule, show_config, write_capsule
 from riseml.planning.launch import CONTAINER_FOLDERS
 from scripts.capsule_schema import SCHEMA, make_schema
 from tests.unit.control.simulation import make_experiment, make_plan
@@ -43,7 +43,7 @@ def make(**changes: object) -> Experiment:
 
 
 def capsule_of(experiment: Experiment) -> wire.Capsule:
-    capsule = make_capsule(experiment, CONFIG, AROUND)
+    capsule = make_capsule(experiment, show_config(CONFIG), AROUND)
     found: wire.Capsule = json.loads(write_capsule(capsule))
     assert found == capsule
     Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
