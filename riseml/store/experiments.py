@@ -6,6 +6,7 @@ when the stored version differs.
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -99,11 +100,10 @@ class ExperimentStore:
     def load_world(self) -> World:
         """Return all experiments that are not closed, oldest first. Read only those again that have changed since the
         last call."""
-        still_open = sa.select(experiments.c.id, experiments.c.version).where(experiments.c.closed.is_(False))
         cached = dict(self._cache)
         fresh = dict[int, Experiment]()
         with self._database.read_transaction() as connection:
-            rows = connection.execute(still_open.order_by(experiments.c.id)).all()
+            rows = connection.execute(_query_open()).all()
             changed = [
                 identity for identity, version in rows if identity not in cached or cached[identity].version != version
             ]
@@ -244,7 +244,7 @@ class ExperimentStore:
             NotFound: there is none.
         """
         with self._database.read_transaction() as connection:
-            details = select_details(connection, experiments.c.id == identity)
+            details = _read_details(connection, _query_by_id(), {"identity": identity})
         if not details:
             raise NotFound(f"there is no experiment with the key {identity}")
         return details[0]
@@ -299,9 +299,7 @@ class ExperimentStore:
     def read_events(self, experiment: int, after: int) -> tuple[StateEvent, ...]:
         """Return the experiment's events after the one with the id `after`."""
         with self._database.read_transaction() as connection:
-            rows = connection.execute(
-                sa.select(events).where(events.c.experiment_id == experiment, events.c.id > after).order_by(events.c.id)
-            ).mappings()
+            rows = connection.execute(_query_events(), {"experiment": experiment, "after": after}).mappings()
             return tuple(_to_event(row) for row in rows)
 
     def count_open(self) -> int:
@@ -322,19 +320,56 @@ class ExperimentStore:
 
 def select_details(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:
     """Return the experiments that meet a condition, oldest first."""
+    return _read_details(connection, _query_details(condition), {})
+
+
+_DetailQueries = tuple[sa.Select[Any], sa.Select[int, str]]
+"""The queries for experiments and for the records of their jobs."""
+
+
+def _query_details(condition: sa.ColumnElement[bool]) -> _DetailQueries:
     query = (
         sa.select(*select_texts(experiments), sets.c.concurrency, sets.c.paused)
         .outerjoin(sets, experiments.c.set_id == sets.c.id)
         .where(condition)
         .order_by(experiments.c.id)
     )
-    rows = connection.execute(query).mappings().all()
     ids = sa.select(experiments.c.id).where(condition).scalar_subquery()
     columns = sa.select(jobs.c.experiment_id, sa.cast(jobs.c.record, sa.Text))
+    return query, columns.where(jobs.c.experiment_id.in_(ids)).order_by(jobs.c.position)
+
+
+# A loop of short jobs makes most of its queries with these three. They are made once: making a query takes longer than
+# SQLite takes for its answer.
+
+
+@functools.cache
+def _query_by_id() -> _DetailQueries:
+    return _query_details(experiments.c.id == sa.bindparam("identity"))
+
+
+@functools.cache
+def _query_events() -> sa.Select[Any]:
+    return (
+        sa.select(events)
+        .where(events.c.experiment_id == sa.bindparam("experiment"), events.c.id > sa.bindparam("after"))
+        .order_by(events.c.id)
+    )
+
+
+@functools.cache
+def _query_open() -> sa.Select[int, int]:
+    still_open = experiments.c.closed.is_(False)
+    return sa.select(experiments.c.id, experiments.c.version).where(still_open).order_by(experiments.c.id)
+
+
+def _read_details(
+    connection: sa.Connection, queries: _DetailQueries, values: Mapping[str, int]
+) -> tuple[ExperimentDetail, ...]:
+    of_experiments, of_jobs = queries
+    rows = connection.execute(of_experiments, values).mappings().all()
     jobs_of: dict[int, list[str]] = {}
-    for experiment, record in connection.execute(
-        columns.where(jobs.c.experiment_id.in_(ids)).order_by(jobs.c.position)
-    ).all():
+    for experiment, record in connection.execute(of_jobs, values).all():
         jobs_of.setdefault(experiment, []).append(record)
     return tuple(
         ExperimentDetail(to_experiment(row, jobs_of.get(row["id"], [])), parse_json(row["notes"], Texts), row["config"])
