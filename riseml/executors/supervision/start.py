@@ -69,8 +69,10 @@ class SupervisorStarter:
             EngineError: the supervisor did not start, or could not start its main process.
         """
         answer = b""
-        with contextlib.suppress(OSError):  # no descriptor, no memory or no process slot is free
-            answer = self._ask_spawner(f"{marker}\0{title}".encode("utf-8", "surrogateescape"), order)
+        # some builds of Python lack the function; an error: no descriptor, no memory or no process slot is free
+        if hasattr(os, "memfd_create"):
+            with contextlib.suppress(OSError):
+                answer = self._ask_spawner(f"{marker}\0{title}".encode("utf-8", "surrogateescape"), order)
         if answer:
             _check_answer(title, answer)
         else:

@@ -155,6 +155,15 @@ def test_a_title_that_a_fork_cannot_show_needs_a_new_python(
     end_job(tmp_path)
 
 
+def test_a_python_without_files_in_memory_starts_another_one(
+    starter: SupervisorStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    start_job(starter.start, tmp_path)
+    assert find_spawners() == []
+    assert end_job(tmp_path).exit_code == 0
+
+
 def test_a_long_order_and_what_fails_pass_through_a_spawner(starter: SupervisorStarter, tmp_path: Path) -> None:
     script = f": {'x' * 100_000}; exit 3"  # longer than a pipe, and shorter than an argument may be
     start_job(starter.start, tmp_path / "long", command=("/bin/sh", "-c", script))
