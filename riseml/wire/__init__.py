@@ -109,6 +109,7 @@ from riseml.wire.metrics import (
     MetricLastValues as MetricLastValues,
     MetricNames as MetricNames,
     MetricsList as MetricsList,
+    MainMetric as MainMetric,
     MetricView as MetricView,
 )
 from riseml.wire.plans import (

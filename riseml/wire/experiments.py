@@ -8,7 +8,7 @@ from annotated_types import MaxLen  # a bound that pydantic checks and OpenAPI s
 from typing_extensions import TypedDict
 
 from riseml.base.annotations import MOST_TAGS
-from riseml.wire.metrics import MetricView
+from riseml.wire.metrics import MainMetric, MetricView
 from riseml.wire.saves import SavedSummary
 from riseml.wire.searches import SearchView
 from riseml.wire.state_names import StateName
@@ -100,6 +100,8 @@ class ExperimentView(TypedDict):
     jobs: list[JobView]
     experiments: list[ExperimentView]
     metrics: list[MetricView]  # that its jobs have reported; empty in lists of experiments, and for a set
+    # In lists of experiments; null for a set, elsewhere, and where nothing was reported. Older servers do not say.
+    main_metric: NotRequired[MainMetric | None]
     search: SearchView | None  # the search that chooses the points of a set
     notes: list[str]  # remarks about its riseml.yml
     saved: SavedSummary | None  # the state of the last copy into its store; None: nothing is saved, and in lists

@@ -24,6 +24,13 @@ class MetricView(TypedDict):
     not_finite: int  # values that are nan or infinite
 
 
+class MainMetric(TypedDict):
+    """The metric that a list shows of an experiment: what its set searches for, else the first one that it reported."""
+
+    name: str
+    last: float | None  # the last value, at most some seconds old; null: it is not finite
+
+
 class ExperimentMetrics(TypedDict):
     """The metrics of one experiment."""
 

@@ -19,17 +19,23 @@ def compare_experiments(
     context: typer.Context,
     identities: Annotated[list[str], typer.Argument(metavar="ID ID...", show_default=False, help="Two or more.")],
     *,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Show all metrics, with their smallest and largest values."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Show what differs: parameters, riseml.yml, code and metrics.
 
     What is the same is not shown. riseml.yml is compared as resolved: with defaults, and with what -p and --set have
-    changed. Of the project's files the command names those that differ.
+    changed. Of the project's files the command names those that differ. A metric has its last value.
     """
     from riseml.cli.arguments import check_identities, find_identity
     from riseml.cli.output.comparison_view import list_comparison
 
     command: CommandContext = context.obj
+    if every and json:
+        raise UsageError("--all is for the table, and JSON has all values", "leave --all out")
     if not 2 <= len(identities) <= _MOST:
         number = "there is one ID" if len(identities) == 1 else f"there are {len(identities)} IDs"
         raise UsageError(f"{number}, and compare takes 2 to {_MOST}", "write `riseml compare 4 7`")
@@ -39,4 +45,4 @@ def compare_experiments(
     if json:
         command.printer.print_json(comparison)
     else:
-        command.printer.print_lines(list_comparison(comparison, command.printer.style))
+        command.printer.print_lines(list_comparison(comparison, command.printer.style, every=every))

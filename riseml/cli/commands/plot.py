@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.base.errors import NotFound, Refused, UsageError
-from riseml.cli.arguments import find_identity
+from riseml.cli.arguments import find_identity, find_last_experiment
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.commands.results import SortOption, WhereOption
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from riseml.client.server_client import Client
 
 _CURVES = 10  # the most curves in one chart
+_MOST_NAMES = 10  # of metrics in a note
 
 
 AgainstOption = Annotated[
@@ -40,9 +42,17 @@ PngOption = Annotated[
 
 def plot_metric(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
-    identity: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="An experiment or a set.")],
+    identity: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", show_default=False, help="An experiment or a set. Default: the project's last one."
+        ),
+    ] = None,
     metric: Annotated[
-        str | None, typer.Argument(metavar="METRIC", show_default=False, help="Default: what the set is ranked by.")
+        str | None,
+        typer.Argument(
+            metavar="METRIC", show_default=False, help="Default: what the set is ranked by, else the first one."
+        ),
     ] = None,
     *,
     against: AgainstOption = None,
@@ -62,13 +72,16 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
     if group and against:
         raise UsageError("--group and --against exclude each other", "leave one of them out")
     with command.connect() as client:
-        query: dict[str, object] = {"of": [find_identity(client, identity)], "where": where or [], "sort": sort}
+        chosen = find_identity(client, identity) if identity else find_last_experiment(command, client)["id"]
+        query: dict[str, object] = {"of": [chosen], "where": where or [], "sort": sort}
         results = client.get_results(query)
         name = _choose_metric(results, metric)
         if group:
             chart = _make_group_curves(client, query, results, name)
         else:
             chart = _make_scatter(results, name, against) if against else _make_curves(client, results, name)
+    if metric is None and not json:
+        command.printer.print_notes(_name_others(results, name, chosen))
     _show_chart(command, chart, svg=svg, png=png, json=json)
 
 
@@ -79,15 +92,26 @@ def _choose_metric(results: wire.ResultList, metric: str | None) -> str:
             f"none of {results['total']} experiments meets the conditions", "leave --where out, or change it"
         )
     if not metrics:
-        raise NotFound("no metric was reported so far", "docs/metrics.md shows how code reports one")
+        raise NotFound(
+            "no metric was reported so far",
+            "call `riseml.report(step=1, loss=0.5)` in the code, or find values in its lines by `metrics` below train",
+        )
     if metric is None:
         objective = results["objective"]
-        if objective is None and len(metrics) > 1:
-            raise UsageError("several metrics were reported", f"name one of {', '.join(metrics)}")
         return objective["metric"] if objective else metrics[0]
     if metric not in metrics:
         raise NotFound(f"no metric {metric[:80]!r} was reported", f"there are {', '.join(metrics)}")
     return metric
+
+
+def _name_others(results: wire.ResultList, drawn: str, identity: str) -> list[str]:
+    """Return a note with the metrics that are not drawn."""
+    further = [name for name in results["metrics"] if name != drawn]
+    if not further:
+        return []
+    more = f" and {len(further) - _MOST_NAMES} more" if len(further) > _MOST_NAMES else ""
+    command = f"riseml plot {identity} {shlex.quote(further[0])}"
+    return [f"also reported: {', '.join(further[:_MOST_NAMES])}{more}; `{command}` draws another one"]
 
 
 def _make_curves(client: Client, results: wire.ResultList, metric: str) -> Chart:

@@ -70,6 +70,9 @@ DigitsOption = Annotated[
 GroupOption = Annotated[
     bool, typer.Option("--group", help="One row for each point: mean, deviation and interval over its seeds.")
 ]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Show all columns, also where all rows are the same, and .last, .min and .max.")
+]
 CompareOption = Annotated[
     bool, typer.Option("--compare", help="Whether two sets, or the points of two runs, differ: a t-test over seeds.")
 ]
@@ -90,6 +93,7 @@ class _Presentation:
     group: bool = False
     compare: bool = False
     rows: int | None = None  # None: the usual number
+    every: bool = False  # all columns
 
 
 def show_results(  # noqa: PLR0913  # one parameter for each option of the command
@@ -109,6 +113,7 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     form: FormatOption = None,
     digits: DigitsOption = None,
     csv: Annotated[bool, typer.Option("--csv", help="As --format csv.")] = False,
+    every: AllOption = False,
     json: JsonOption = False,
 ) -> None:
     """Show results of experiments in a table, the best one marked.
@@ -118,13 +123,13 @@ def show_results(  # noqa: PLR0913  # one parameter for each option of the comma
     A set that searches is ranked by its goal. Elsewhere --sort says what is good: --sort -accuracy ranks by the largest
     accuracy, --sort loss by the smallest loss. Columns are parameters, metrics (the value that ranks, else the last
     one; accuracy.last, .best, .min, .max, .step and .count say which), id, rank, state, reason, time, host, workers,
-    started, ended, name, tags, marks and note. A parameter or metric with the name of one of these is parameters.NAME
-    or metrics.NAME.
+    started, ended, name, tags, marks and note. A column in which all rows are the same is a line below the table,
+    unless --all is given. A parameter or metric with the name of one of these is parameters.NAME or metrics.NAME.
     """
     command: CommandContext = context.obj
     chosen = [*([form] if form else []), *([ResultFormat.CSV] if csv else []), *([ResultFormat.JSON] if json else [])]
     output = _check_output(
-        _Presentation(_choose_format(chosen), columns, scaling, rate, digits, sort, group, compare, rows)
+        _Presentation(_choose_format(chosen), columns, scaling, rate, digits, sort, group, compare, rows, every)
     )
     query: dict[str, object] = {"where": where or [], "sort": "" if scaling else sort}
     query |= {"archived": "true"} if archived else {}
@@ -159,6 +164,12 @@ def _check_output(output: _Presentation) -> _Presentation:
         raise UsageError("--group and --scaling exclude each other", "leave one of them out")
     if output.group and "," in output.columns:
         raise UsageError("with --group, --columns names the one metric that is averaged", "name one")
+    options = {"--columns": output.columns, "--group": output.group, "--scaling": output.scaling}
+    for name, choice in (options | {"--compare": output.compare}).items():
+        if output.every and choice:
+            raise UsageError(f"--all and {name} exclude each other", "leave one of them out")
+    if output.every and output.form is not ResultFormat.TABLE:
+        raise UsageError(f"--all is for the table, and not for {output.form.value}", "leave --all out")
     if output.rate is not None and not output.scaling:
         raise UsageError("--rate is for --scaling", "add --scaling")
     if output.digits is not None and output.form in (ResultFormat.CSV, ResultFormat.JSON):
@@ -220,7 +231,7 @@ def _print_results(command: CommandContext, results: wire.ResultList, output: _P
         case ResultFormat.JSON:
             printer.print_json(results)
         case ResultFormat.TABLE:
-            printer.print_lines(list_results(results, printer.style, names, output.digits))
+            printer.print_lines(list_results(results, printer.style, names, output.digits, every=output.every))
         case ResultFormat.CSV:
             printer.print_lines(list_csv(results, names))
         case _:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from riseml.analysis.rows import Columns
 from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, build_table, measure_table
-from riseml.cli.output.text import clean_text, count_noun, format_metric, format_moment, format_seconds
+from riseml.cli.output.text import clean_text, count_noun, format_duration, format_metric, format_moment
 from riseml.cli.output.widths import pad_to_width, shorten_to_width, wrap_to_width
 
 if TYPE_CHECKING:
@@ -21,20 +21,26 @@ _HEADS = (
     Column("ID"),
     Column("PROJECT", shrinks=True),
     Column("STATE", states=True),
-    Column("STARTED", shrinks=True),
+    Column("STARTED", shrinks=True, spare=1),
     Column("TIME"),
 )
 _MISSING = "-"
 
 
-def list_comparison(comparison: wire.ComparisonView, style: Style) -> list[str]:
-    """Return the experiments, then a section for each subject in which they differ."""
+def list_comparison(comparison: wire.ComparisonView, style: Style, *, every: bool = False) -> list[str]:
+    """Return the experiments, then a section for each subject in which they differ.
+
+    Args:
+        comparison: the answer of the server.
+        style: of the terminal.
+        every: show all metrics, with their smallest and largest values; else the last values that differ.
+    """
     names = [clean_text(experiment["id"]) for experiment in comparison["experiments"]]
     sections = [
         ("Parameters", _list_differences(comparison["parameters"], names, style)),
         ("riseml.yml, as resolved", _list_differences(comparison["config"], names, style)),
         ("Environment", _list_differences(comparison["environment"], names, style)),
-        ("Metrics", _list_differences(_flatten_metrics(comparison["metrics"]), names, style)),
+        ("Metrics", _list_differences(_list_metrics(comparison["metrics"], every=every), names, style)),
         ("Code", [*_list_files(comparison["code"], names, style), *_describe_unknown(comparison["code_unknown"])]),
     ]
     lines = build_table(_HEADS, [_make_head_row(experiment) for experiment in comparison["experiments"]], style)
@@ -53,7 +59,7 @@ def _make_head_row(experiment: wire.ComparedExperiment) -> list[str]:
         experiment["project"],
         experiment["state"],
         format_moment(started) if started else _MISSING,
-        _MISSING if seconds is None else format_seconds(seconds),
+        format_duration(seconds),
     ]
 
 
@@ -68,6 +74,19 @@ def _list_differences(differences: Sequence[wire.Difference], names: Sequence[st
     long = [difference for difference in differences if difference not in short]
     table = build_table(columns, rows, style) if rows else []
     return [*table, *(line for difference in long for line in _list_long_values(difference, names, style))]
+
+
+def _list_metrics(differences: Sequence[wire.MetricDifference], *, every: bool) -> list[wire.Difference]:
+    """Return the rows of metrics: of each one that differs, its last value; `every`: all values of all metrics."""
+    if every:
+        return _flatten_metrics(differences)
+    columns = Columns(frozenset(), frozenset(difference["name"] for difference in differences))
+    rows: list[wire.Difference] = []
+    for difference in differences:
+        last = _format_values(metric and metric["last"] for metric in difference["metrics"])
+        if len(set(last)) > 1:
+            rows.append({"name": columns.name_metric(difference["name"]), "values": last})
+    return rows
 
 
 def _flatten_metrics(differences: Sequence[wire.MetricDifference]) -> list[wire.Difference]:

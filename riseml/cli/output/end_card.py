@@ -37,7 +37,7 @@ def build_end_card(end: wire.EndEntry, experiment: wire.ExperimentView, log: Sho
 
     Example:
         >>> build_end_card(end, experiment, log, Style())
-        ['', 'Experiment 4 FINISHED after 2 minutes', '  accuracy  0.98', '  Output    /home/paul/...', ...]
+        ['', 'Experiment 4 FINISHED after 2m00s', '  accuracy  0.98', '  Output    /home/paul/...', ...]
     """
     cause = f"{experiment['id']}.{end['cause']}" if end["cause"] else ""
     message = "" if log.has_said(end["message"]) else end["message"]

@@ -13,8 +13,10 @@ from riseml.cli.output.style import ENDED_STATES, Style, name_state, paint_state
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import (
     clean_text,
+    count_run_seconds,
     describe_goals,
     format_age,
+    format_duration,
     format_fields,
     format_metric,
     format_parameters,
@@ -25,24 +27,34 @@ if TYPE_CHECKING:
     from riseml import wire
 
 _MOST_RUN_LINES = 10  # the most lines of `run` in the status of one experiment, unless it is a long one
+_DIGITS = 4  # of a metric in a list
+_FATES = ("finished", "failed", "killed", "stopped early", "running", "waiting")
 _MOST_METRICS = 20  # the most metrics in the status of one experiment
 _LIST = (
     Column("ID"),
-    Column("PROJECT", shrinks=True),
+    Column("PROJECT", shrinks=True, spare=1),
     Column("STATE", states=True),
-    Column("AGE"),
-    Column("TYPE", shrinks=True),
+    Column("AGE", right=True, spare=3),
+    Column("TIME", right=True, spare=2),
+    Column("METRIC", spare=1),
+    Column("TYPE", shrinks=True, spare=4),
+    Column("PARAMS", shrinks=True, spare=2),
 )
-_LIST_LONG = (*_LIST, Column("JOBS"), Column("REASON"), Column("PARAMS", shrinks=True))
+_LIST_LONG = (
+    *_LIST[:-1],
+    Column("JOBS", spare=5),
+    Column("REASON", spare=6),
+    _LIST[-1],
+)
 _JOBS = (
     Column("ID"),
     Column("STATE", states=True),
-    Column("HOST", shrinks=True),
-    Column("ATTEMPT", right=True),
+    Column("HOST", shrinks=True, spare=2),
+    Column("ATTEMPT", right=True, spare=4),
     Column("EXIT", right=True),
-    Column("REASON"),
-    Column("STARTED"),
-    Column("FINISHED"),
+    Column("REASON", spare=1),
+    Column("STARTED", spare=3),
+    Column("FINISHED", spare=2),
 )
 _RESOURCES = (
     Column("ID"),
@@ -51,13 +63,24 @@ _RESOURCES = (
     Column("GPUS", right=True),
     Column("MESSAGE", shrinks=True),
 )
-_MEMBERS = (Column("EXP ID"), Column("STATE", states=True), Column("AGE"), Column("PARAMS", shrinks=True))
+_MEMBERS = (
+    Column("EXP ID"),
+    Column("STATE", states=True),
+    Column("AGE", right=True, spare=2),
+    Column("TIME", right=True, spare=1),
+    Column("PARAMS", shrinks=True),
+)
 
 
 def list_experiments(
     experiments: Sequence[wire.ExperimentView], now: datetime, style: Style, *, long: bool = False
 ) -> list[str]:
-    """Return a table of experiments; `long` adds the members of sets, and more columns."""
+    """Return a table of experiments; `long` adds the members of sets, and more columns.
+
+    A column that has nothing to say is left out, and so are parameters that have one value in the whole list.
+    """
+    singles = [experiment for experiment in experiments if experiment["type"] != "set"]
+    common = _find_common_parameters(singles) if len(singles) > 1 and not long else {}
     rows: list[list[str]] = []
     listed = list(_yield_with_members(experiments)) if long else experiments
     titles = _choose_said(listed)
@@ -66,15 +89,32 @@ def list_experiments(
             experiment["id"],
             *(_SAID[title](experiment) for title in titles),
             experiment["project"],
-            "PAUSED" if experiment["reason"] == "PAUSED" else experiment["state"],
+            "PAUSED" if experiment["reason"] == "PAUSED" else name_state(experiment["state"], experiment["reason"]),
             format_age(experiment["created_at"], now),
-            describe_type(experiment),
+            format_duration(count_run_seconds(experiment, now)),
+            _describe_main_metric(experiment),
+            ": ".join(filter(None, (describe_type(experiment), count_members(experiment)))),
+            *([_count_jobs(experiment), experiment["reason"]] if long else []),
+            format_parameters(_drop_parameters(experiment, common)),
         ]
-        if long:
-            row += [_count_jobs(experiment), experiment["reason"], format_parameters(experiment["parameters"])]
         rows.append(row)
     first, *further = _LIST_LONG if long else _LIST
-    return build_table((first, *_name_said_columns(titles), *further), rows, style)
+    columns = (first, *_name_said_columns(titles), *further)
+    filled = [
+        at for at, column in enumerate(columns) if not column.spare or any(row[at] not in ("", "-") for row in rows)
+    ]
+    return build_table([columns[at] for at in filled], [[row[at] for at in filled] for row in rows], style)
+
+
+def _describe_main_metric(experiment: wire.ExperimentView) -> str:
+    """Return `accuracy=0.98`: the last value, or of a search the best one so far; `-` without one."""
+    search = experiment.get("search")
+    if search is not None and search["best"] is not None:
+        return f"{search['metric']}={format_metric(search['best']['value'], _DIGITS)}"
+    metric = experiment.get("main_metric")  # a server of an earlier version sends none
+    if metric is None:
+        return "-"
+    return f"{metric['name']}={'nan' if metric['last'] is None else format_metric(metric['last'], _DIGITS)}"
 
 
 def _choose_said(experiments: Sequence[wire.ExperimentView]) -> list[str]:
@@ -83,7 +123,7 @@ def _choose_said(experiments: Sequence[wire.ExperimentView]) -> list[str]:
 
 
 def _name_said_columns(titles: Sequence[str]) -> list[Column]:
-    return [Column(title, shrinks=True) for title in titles]
+    return [Column(title, shrinks=True, spare=1) for title in titles]
 
 
 def _list_marks(experiment: wire.ExperimentView) -> str:
@@ -108,12 +148,30 @@ def _yield_with_members(experiments: Sequence[wire.ExperimentView]) -> Iterator[
 
 
 def _count_jobs(experiment: wire.ExperimentView) -> str:
-    """Return how many jobs run, not counting the build: `4/4 run`; of a set, how many members ended: `3/8 ended`."""
+    """Return how many jobs run, not counting the build: `4/4 run`; at the end how many ended: `4/4 ended`; of a set,
+    how many members ended: `3/8 ended`."""
     if experiment["type"] == "set":
         ended = sum(member["state"] in ENDED_STATES for member in experiment["experiments"])
         return f"{ended}/{len(experiment['experiments'])} ended"
-    jobs = [job for job in experiment["jobs"] if not job["id"].endswith(".build")]
-    return f"{sum(job['state'] == 'RUNNING' for job in jobs)}/{len(jobs)} run"
+    states = [job["state"] for job in experiment["jobs"] if not job["id"].endswith(".build")]
+    if experiment["state"] in ENDED_STATES:
+        return f"{sum(state in ENDED_STATES for state in states)}/{len(states)} ended"
+    return f"{states.count('RUNNING')}/{len(states)} run"
+
+
+def count_members(experiment: wire.ExperimentView) -> str:
+    """Return what became of the members of a set: `36 finished, 1 failed, 3 stopped early`; empty without members."""
+    if not experiment["experiments"]:
+        return ""
+    counts = Counter(_name_fate(member) for member in experiment["experiments"])
+    return ", ".join(f"{counts[fate]} {fate}" for fate in _FATES if counts[fate])
+
+
+def _name_fate(member: wire.ExperimentView) -> str:
+    state = name_state(member["state"], member["reason"])
+    if state in ENDED_STATES:
+        return state.lower()
+    return {"STOPPED_EARLY": "stopped early", "RUNNING": "running"}.get(state, "waiting")
 
 
 def _find_common_parameters(members: Sequence[wire.ExperimentView]) -> dict[str, str]:
@@ -164,6 +222,7 @@ def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style, *,
         [
             ("ID", experiment["id"]),
             ("Type", describe_type(experiment)),
+            ("Experiments", count_members(experiment)),
             ("State", experiment["state"]),
             ("Reason", _describe_reason(experiment) if experiment["reason"] != experiment["state"] else None),
             ("Cause", f"{experiment['id']}.{experiment['cause']}" if experiment["cause"] else None),
@@ -173,6 +232,7 @@ def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style, *,
             *((title.capitalize(), read(experiment)) for title, read in _SAID.items()),
             ("Project", experiment["project"]),
             ("Age", format_age(experiment["created_at"], now)),
+            ("Duration", _describe_duration(experiment, now)),
             ("Ended", f"{format_age(experiment['ended_at'], now)} ago" if experiment["ended_at"] else None),
             ("Image", experiment["image"]),
             ("Image Digest", experiment["image_digest"]),
@@ -221,6 +281,11 @@ def _list_note(experiment: wire.ExperimentView) -> list[str]:
     """Return the lines of the note, below each other."""
     lines = [clean_text(line) for line in experiment.get("note", "").splitlines()]
     return [f"{'' if at else 'Note: ':6}{line}" for at, line in enumerate(lines)]
+
+
+def _describe_duration(experiment: wire.ExperimentView, now: datetime) -> str | None:
+    seconds = count_run_seconds(experiment, now)
+    return None if seconds is None else format_duration(seconds)
 
 
 def _list_saved(experiment: wire.ExperimentView, now: datetime) -> list[tuple[str, str]]:
@@ -335,6 +400,7 @@ def _make_member_row(
     row = [
         name_state(experiment["state"], experiment["reason"]),
         format_age(experiment["created_at"], now),
+        format_duration(count_run_seconds(experiment, now)),
     ]
     if metric is not None:
         values = {reported["name"]: reported[metric.part] for reported in experiment.get("metrics", ())}

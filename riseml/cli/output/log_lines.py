@@ -13,7 +13,7 @@ from riseml.base.names import BUILD
 from riseml.base.records import dataclass
 from riseml.cli.output.saved_view import describe_saved
 from riseml.cli.output.style import paint, paint_state
-from riseml.cli.output.text import clean_text, format_moment, format_seconds, parse_moment
+from riseml.cli.output.text import clean_text, count_run_seconds, format_duration, format_moment, parse_moment
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -120,8 +120,8 @@ def describe_result(end: wire.EndEntry, experiment: wire.ExperimentView) -> str:
     """Return the state in which an experiment ended, after which time, and why; text of jobs is not made safe."""
     text = f"Experiment {end['id']} {end['state']}"
     if experiment["started_at"] and experiment["ended_at"]:
-        length = parse_moment(experiment["ended_at"]) - parse_moment(experiment["started_at"])
-        text += f" after {format_seconds(length.total_seconds() - experiment.get('waited', 0.0))}"
+        seconds = count_run_seconds(experiment, parse_moment(experiment["ended_at"]))
+        text += f" after {format_duration(seconds)}"
     if end["state"] == "FINISHED" and experiment["type"] != "set":
         return text
     is_set = experiment["type"] == "set"  # its cause has a line of its own

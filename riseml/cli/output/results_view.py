@@ -15,13 +15,12 @@ from riseml.cli.output.csv_table import list_csv_lines
 from riseml.cli.output.paper_table import PaperTable
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table, measure_table
-from riseml.cli.output.text import clean_text, count_noun, format_metric, format_parameters, format_seconds
+from riseml.cli.output.text import clean_text, count_noun, format_duration, format_metric, format_parameters
 from riseml.spec.config.types import SEED, Goal
 
 if TYPE_CHECKING:
     from riseml import wire
 
-_MISSING = "-"
 _BEST = "*"
 _MOST_COLUMNS = 8  # the most parameters, and the most metrics, with columns of their own
 _NARROWEST = 8  # columns of a terminal that a shortened column keeps
@@ -68,6 +67,7 @@ class _Fitted:
 
     fields: list[_Field]
     left_out: Sequence[str] = ()  # titles of columns for which the terminal has no room
+    same: Sequence[tuple[str, str]] = ()  # titles and cells of columns that are left out because all rows have them
 
 
 def make_row(result: wire.ResultView) -> ResultRow:
@@ -131,7 +131,12 @@ def list_objectives(results: wire.ResultList) -> list[wire.ObjectiveView]:
 
 
 def list_results(
-    results: wire.ResultList, style: Style, chosen: Sequence[str] = (), digits: int | None = None
+    results: wire.ResultList,
+    style: Style,
+    chosen: Sequence[str] = (),
+    digits: int | None = None,
+    *,
+    every: bool = False,
 ) -> list[str]:
     """Return the table with the best row marked, then the values that all rows share, and what is left out.
 
@@ -140,6 +145,7 @@ def list_results(
         style: of the terminal.
         chosen: names of the columns; empty: the usual ones, as many as the terminal has room for.
         digits: of a metric; None: six.
+        every: all columns for which the terminal has room, also where all rows are the same.
 
     Raises:
         UsageError: there is no such column.
@@ -148,7 +154,7 @@ def list_results(
         left_out = _list_omissions(results) if results.get("archived") else ()
         return [f"None of {count_noun(results['total'], 'experiment')} meets the conditions.", *left_out]
     entries = [_Entry(experiment, make_row(experiment)) for experiment in results["experiments"]]
-    fitted = _Fitted(_choose_fields(results, chosen)) if chosen else _fit_fields(results, entries, style)
+    fitted = _Fitted(_choose_fields(results, chosen)) if chosen else _fit_fields(results, entries, style, every=every)
     fields = fitted.fields
     cells = [[field.show(entry, digits) for field in fields] for entry in entries]
     columns = [field.column for field in fields]
@@ -156,10 +162,10 @@ def list_results(
         best = results["best"]["id"]
         columns = [Column(""), *columns]
         cells = [[_BEST if entry.view["id"] == best else "", *row] for entry, row in zip(entries, cells, strict=True)]
-    return [*build_table(columns, cells, style), *_list_notes(results, fitted.left_out)]
+    return [*build_table(columns, cells, style), *_list_notes(results, fitted)]
 
 
-def _list_notes(results: wire.ResultList, left_out: Sequence[str]) -> list[str]:
+def _list_notes(results: wire.ResultList, fitted: _Fitted) -> list[str]:
     notes = []
     objective = results["objective"]
     best = results["best"]
@@ -179,11 +185,9 @@ def _list_notes(results: wire.ResultList, left_out: Sequence[str]) -> list[str]:
             f"Nothing is ranked: --sort -{column} puts the largest {metric} first and marks the best, --sort {column} "
             f"the smallest. In riseml.yml: `search: {{method: grid, metric: {name_text}, goal: maximize}}`, or minimize"
         )
-    if results["same"]:
-        same = format_parameters(results["same"])
-        notes.append(f"All have {same if len(same) <= _LONGEST_SAME else f'{same[:_LONGEST_SAME]}...'}")
-    if left_out:
-        notes.append(f"Too narrow for {', '.join(left_out)}: a wider terminal, --columns or --csv shows them")
+    notes += _describe_same(results, fitted)
+    if fitted.left_out:
+        notes.append(f"Too narrow for {', '.join(fitted.left_out)}: a wider terminal, --columns or --csv shows them")
     notes += [*_list_omissions(results), *(f"Note: {note}" for note in results["notes"])]
     return ["", *map(clean_text, notes)] if notes else []
 
@@ -198,6 +202,20 @@ def _list_omissions(results: wire.ResultList) -> Iterator[str]:
     left = results["total"] - results["matched"]
     if left > 0:
         yield f"Left out by the conditions: {left:,} of {count_noun(results['total'], 'experiment')}"
+
+
+def _describe_same(results: wire.ResultList, fitted: _Fitted) -> list[str]:
+    """Return the line with the values that all rows have alike; nothing without one."""
+    cells = {_write_title(title): cell for title, cell in fitted.same if cell != "-"}
+    same = format_parameters({**results["same"], **cells})
+    if not same:
+        return []
+    return [f"All have {same if len(same) <= _LONGEST_SAME else f'{same[:_LONGEST_SAME]}...'}"]
+
+
+def _write_title(title: str) -> str:
+    """Return the name of a column, as conditions have it: `state` of STATE."""
+    return title.lower() if title.lower() in FIXED else title
 
 
 def _describe_front(results: wire.ResultList) -> list[str]:
@@ -216,31 +234,41 @@ def describe_best(best: wire.ResultView, objective: wire.ObjectiveView) -> str:
     return f"{best['id']} {objective['metric']} {format_metric(best['value'])}{parameters}"
 
 
-def _fit_fields(results: wire.ResultList, entries: Sequence[_Entry], style: Style) -> _Fitted:
+def _fit_fields(results: wire.ResultList, entries: Sequence[_Entry], style: Style, *, every: bool) -> _Fitted:
     """Return the usual columns, or fewer where there is little room.
 
     The parameters always stay, because they distinguish the experiments; at last they share one column.
     """
     heads = [*_list_heads(results, ranked=bool(list_objectives(results))), *_list_said(entries)]
     parameters = _list_parameters(results, together=False)
-    metrics = _list_metrics(results)
+    metrics = _list_metrics(results, last=False, every=every)
     ends = _list_ends()
-    fields = [*heads, *parameters, *metrics, *ends]
     state, time, host = ends
+    same = {} if every else _find_same([*metrics, state, host], entries)
+    fields = [field for field in (*heads, *parameters, *metrics, *ends) if field.column.title not in same]
     less_wanted = [host, *metrics[:0:-1], time]
-    if results["objective"] and len(metrics) > 1:  # its last value, beside its best one
-        less_wanted = [host, metrics[1], *metrics[:1:-1], time]
     left_out: list[str] = []
-    for spare in less_wanted:
+    for spare in (field for field in less_wanted if field in fields):
         if _fits(fields, entries, style):
-            return _Fitted(fields, left_out)
+            return _Fitted(fields, left_out, list(same.items()))
         fields = [field for field in fields if field is not spare]
         left_out.append(spare.column.title)
     if not _fits(fields, entries, style):
-        fields = [*heads, *_list_parameters(results, together=True), *metrics[:1], state]
+        ends = [field for field in (*metrics[:1], state) if field in fields]
+        fields = [*heads, *_list_parameters(results, together=True), *ends]
     while len(fields) > len(heads) + 1 and not _fits(fields, entries, style):
         left_out.append(fields.pop().column.title)
-    return _Fitted(fields, left_out)
+    return _Fitted(fields, left_out, list(same.items()))
+
+
+def _find_same(fields: Sequence[_Field], entries: Sequence[_Entry]) -> dict[str, str]:
+    """Return the cells of columns in which several rows are all the same, by title; never of what ranks."""
+    same: dict[str, str] = {}
+    for field in fields:
+        cells = {field.show(entry) for entry in entries}
+        if len(entries) > 1 and len(cells) == 1 and not field.ranks:
+            same[field.column.title] = cells.pop()
+    return same
 
 
 def _fits(fields: Sequence[_Field], entries: Sequence[_Entry], style: Style) -> bool:
@@ -302,22 +330,31 @@ def _parameter_reader(name: str) -> Callable[[_Entry], str | None]:
     return lambda entry: entry.view["parameters"].get(name)
 
 
-def _list_metrics(results: wire.ResultList) -> list[_Field]:
-    """Return the objective with its best and last value, then the last value of the others."""
+def _list_metrics(results: wire.ResultList, *, last: bool, every: bool = False) -> list[_Field]:
+    """Return the objective with its best value, then the last value of the others.
+
+    Args:
+        results: the answer of the server.
+        last: with the last value of the objective, too.
+        every: with the smallest and largest value of each metric, too, however many there are.
+    """
     columns = make_columns(results)
     ranking = [objective["metric"] for objective in list_objectives(results)]
     first = [name for name in ranking if name in results["metrics"]]
-    further = [columns.name_metric(name) for name in results["metrics"] if name not in first]
-    best = map(columns.name_metric, first)
-    last = [columns.name_metric(name, "last") for name in first]
-    names = [*best, *last, *further][:_MOST_COLUMNS]
+    further = [name for name in results["metrics"] if name not in first]
+    names = [columns.name_metric(name) for name in first]
+    names += [columns.name_metric(name, "last") for name in first] if last or every else []
+    names += [columns.name_metric(name) for name in further]
+    if not every:
+        return [_make_field(name, columns) for name in names[:_MOST_COLUMNS]]
+    names += [columns.name_metric(name, part) for name in (*first, *further) for part in ("min", "max")]
     return [_make_field(name, columns) for name in names]
 
 
 def _list_ends() -> list[_Field]:
     return [
         _Field(Column("STATE", states=True), lambda entry: FIXED["state"](entry.row)),
-        _Field(Column("TIME", right=True), lambda entry: format_time(entry.row.seconds)),
+        _Field(Column("TIME", right=True), lambda entry: format_duration(entry.row.seconds)),
         _Field(Column("HOST", shrinks=True), lambda entry: FIXED["host"](entry.row)),
     ]
 
@@ -334,18 +371,6 @@ def _make_field(name: str, columns: Columns) -> _Field:
     kind, metric, part = columns.resolve(name)
     ranks = kind == "metrics" and metric in columns.goals and part in ("", "best", _BEST_PARTS[columns.goals[metric]])
     return _Field(Column(clean_text(name), right=right), lambda entry: reader(entry.row), ranks)
-
-
-def format_time(seconds: float | None) -> str:
-    """Return `45s`, `3m20s` or `2h05m`."""
-    if seconds is None:
-        return _MISSING
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02}m" if whole < 86400 * 3 else format_seconds(seconds)
 
 
 def list_csv(results: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:
@@ -385,7 +410,7 @@ def make_paper_table(results: wire.ResultList, chosen: Sequence[str] = (), digit
     Raises:
         UsageError: there is no such column.
     """
-    metrics = _list_metrics(results)
+    metrics = _list_metrics(results, last=True)
     usual = [*_list_heads(results, ranked=bool(list_objectives(results))), *_list_parameters(results, together=False)]
     fields = _choose_fields(results, chosen) if chosen else [*usual, *metrics, *_list_ends()]
     entries = [_Entry(experiment, make_row(experiment)) for experiment in results["experiments"]]

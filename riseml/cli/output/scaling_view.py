@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from riseml.analysis.scaling import Scaling, ScalingRow, find_scaling_reader, list_scaling_names
 from riseml.cli.output.csv_table import list_csv_lines
 from riseml.cli.output.paper_table import PaperTable
-from riseml.cli.output.results_view import format_time
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table, measure_table
-from riseml.cli.output.text import clean_text, count_noun, format_metric
+from riseml.cli.output.text import clean_text, count_noun, format_duration, format_metric
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -54,7 +53,7 @@ def _name_title(name: str) -> str:
 def _read_value(row: ScalingRow, scaling: Scaling, name: str) -> str | float | None:
     value = find_scaling_reader(scaling, name)(row)
     if name == "time":
-        return format_time(value)
+        return format_duration(value)
     return f"{value:.0%}" if name == "efficiency" and value is not None else value
 
 

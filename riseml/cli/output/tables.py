@@ -11,6 +11,7 @@ from riseml.cli.output.text import clean_text
 from riseml.cli.output.widths import measure_width, shorten_to_width, wrap_to_width
 
 _NARROWEST = 8  # the width of a shortened or folded column in terminal columns, at least
+_LEAST = 3  # the width of any other column whose cells are cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,9 @@ class Column:
     folds: bool = False  # continued in further lines when the terminal is too narrow
     short: str = ""  # a title for narrow terminals; empty: the usual one
     states: bool = False  # its cells are states, each in its colour
+    # Left out where the table is wider than the terminal with all columns as narrow as they may be: the column with the
+    # largest number first. 0: never.
+    spare: int = 0
 
     def paint(self, cell: str, text: str, *, colour: bool) -> str:
         """Return `text`, which shows `cell`, in the colour of the cell."""
@@ -39,7 +43,7 @@ def build_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style:
     """Return the lines of a table, the titles first. Cells may have foreign text.
 
     A table that is wider than the terminal gets titles of several lines, then shorter gaps, then narrower columns
-    where the columns allow it.
+    where the columns allow it, then fewer columns (`Column.spare`); at last every cell is cut. No row is broken.
 
     Example:
         >>> build_table((Column("ID"), Column("CPUS", right=True)), [["4.worker.1", "2"]])
@@ -47,6 +51,8 @@ def build_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], style:
     """
     width = (style or Style()).width
     rows = [[clean_text(cell).replace("\t", " ") for cell in row] for row in rows]
+    if width is not None:
+        columns, rows = _leave_out_columns(columns, rows, width)
     titles = [[column.title] for column in columns]
     gap = 2
     widths = _measure_columns(titles, rows)
@@ -70,6 +76,29 @@ def _narrow_columns(columns: Sequence[Column], widths: list[int], gap: int, widt
         if column.shrinks or column.folds:
             excess = max(0, _sum_widths(widths, gap) - width)
             widths[at] = min(widths[at], max(_NARROWEST, widths[at] - excess))
+    for at in range(len(widths) - 1, -1, -1):  # what no rule above allows is still better than broken rows
+        excess = max(0, _sum_widths(widths, gap) - width)
+        widths[at] = min(widths[at], max(_LEAST, widths[at] - excess))
+
+
+def _leave_out_columns(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
+) -> tuple[Sequence[Column], Sequence[Sequence[str]]]:
+    """Return the columns for which a terminal has room, and their cells."""
+    chosen = list(range(len(columns)))
+    needed = _measure_columns([[word for word in column.title.split()] for column in columns], rows)
+    least = [
+        min(size, _NARROWEST) if column.shrinks or column.folds else size
+        for column, size in zip(columns, needed, strict=True)
+    ]
+    while _sum_widths([least[at] for at in chosen], 1) > width:
+        last = max(chosen, key=lambda at: columns[at].spare)
+        if not columns[last].spare:
+            break
+        chosen.remove(last)
+    if len(chosen) == len(columns):
+        return columns, rows
+    return [columns[at] for at in chosen], [[row[at] for at in chosen] for row in rows]
 
 
 def _fold_row(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> list[list[str]]:

@@ -26,6 +26,7 @@ _ODD_BUT_ESCAPE = f"[{_OTHERS}]"
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _NO_COLOUR = re.compile(r"\x1b(?!\[[0-9;:]*m)")
 _RESET = "\x1b[0m"
+_AGE_UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 
 
 def clean_text(text: str, *, colours: bool = False) -> str:
@@ -99,15 +100,46 @@ def format_moment(moment: str) -> str:
 
 
 def format_age(moment: str | None, now: datetime) -> str:
-    """Return how long ago a moment was: `8 seconds`, `3 hours`; `-` without a moment."""
+    """Return how long ago a moment was, in its largest whole unit: `8 s`, `3 m`, `2 h`, `5 d`; `-` without a moment."""
     if not moment:
         return "-"
-    return format_seconds((now - parse_moment(moment)).total_seconds())
+    seconds = max(0.0, (now - parse_moment(moment)).total_seconds())  # the clocks of two machines differ
+    unit, length = next(((unit, length) for unit, length in _AGE_UNITS if seconds >= length), ("s", 1))
+    return f"{int(seconds // length)} {unit}"
+
+
+def format_duration(seconds: float | None) -> str:
+    """Return how long something took: `45s`, `3m20s`, `2h05m`, `4d03h`; `-` when it is not known.
+
+    Example:
+        >>> format_duration(200)
+        '3m20s'
+    """
+    if seconds is None:
+        return "-"
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
+    return f"{whole // 86400}d{whole % 86400 // 3600:02}h"
+
+
+def count_run_seconds(experiment: wire.ExperimentView, now: datetime) -> float | None:
+    """Return for how many seconds an experiment has run, without waits between attempts; None: it has not begun."""
+    if not experiment["started_at"]:
+        return None
+    until = experiment["ended_at"] or experiment.get("waits_since")
+    end = parse_moment(until) if until else now
+    return max(0.0, (end - parse_moment(experiment["started_at"])).total_seconds() - experiment.get("waited", 0.0))
 
 
 def parse_moment(moment: str) -> datetime:
     """Return an RFC 3339 moment, as the server writes it, as a datetime in UTC."""
-    return datetime.fromisoformat(moment.replace("Z", "+00:00")).astimezone(UTC)
+    parsed = datetime.fromisoformat(moment)
+    return parsed if parsed.tzinfo is UTC else parsed.astimezone(UTC)  # the first is usual, and lists have many
 
 
 def format_seconds(seconds: float) -> str:
@@ -135,8 +167,10 @@ def format_of(used: str, whole: str) -> str:
 
 
 def format_cores(cores: float) -> str:
-    """Return cores with three digits: `0.37 cores`, `0.004 cores`."""
-    return f"{format_digits(cores)} cores"
+    """Return cores with three digits, and small loads with two: `0.37 cores`, `0.0042 cores`, `<0.001 cores`."""
+    if 0 < cores < 0.001:
+        return "<0.001 cores"
+    return f"{cores:.2g} cores" if 0 < cores < 0.0995 else f"{format_digits(cores)} cores"
 
 
 def format_gib(size: int | None) -> str:

@@ -125,6 +125,26 @@ class MetricStore:
         """Record that the log of an experiment is complete: the next save marks its counts complete."""
         self._open_counting(experiment).is_closed = True
 
+    def peek_last_values(self, experiments: Collection[int]) -> dict[int, dict[str, float | None]]:
+        """Return the last value of each metric, as far as it is counted, of those of these experiments that are not
+        complete, in the order of the first reports; a value that is not finite is None.
+
+        It reads no log and waits for no other thread: an experiment whose reports are counted just now is left out.
+        """
+        with self._guard:
+            countings = [self._open[identity] for identity in experiments if identity in self._open]
+        values: dict[int, dict[str, float | None]] = {}
+        for counting in countings:
+            if not counting.lock.acquire(blocking=False):
+                continue
+            try:
+                last = counting.tally.list_last_values()
+            finally:
+                counting.lock.release()
+            if last:
+                values[counting.experiment] = last
+        return values
+
     def save(self) -> None:
         """Save the counts since the last save. An error with one experiment does not stop the others.
 

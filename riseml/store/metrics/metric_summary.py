@@ -42,6 +42,10 @@ class MetricCount:
         self._maximum: tuple[float, int | None] = (-math.inf, None)
         self._not_finite = 0
 
+    def read_last(self) -> float:
+        """Return the last value; nan before the first one."""
+        return self._last[0]
+
     def add(self, value: float, step: int | None, at: str, attempt: int) -> None:
         """Take the next value. A value without a step, such as one of `report_result`, gets the step of the value
         before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -70,6 +71,11 @@ class MetricTally:
                 count = self._counts[name] = MetricCount(name)
             count.add_many(values, batch.steps, batch.stamps, batch.attempt)
             self.changed.add(name)
+
+    def list_last_values(self) -> dict[str, float | None]:
+        """Return the last value of each metric, in the order of the first reports; None is one that is not finite."""
+        last = {name: count.read_last() for name, count in self._counts.items()}
+        return {name: value if math.isfinite(value) else None for name, value in last.items()}
 
     def find_count(self, name: str) -> MetricCount | None:
         """Return the count of a metric; None when it has no value."""

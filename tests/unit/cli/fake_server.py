@@ -93,6 +93,7 @@ def make_experiment(identity: str = "4", **changes: Any) -> wire.ExperimentView:
         "jobs": [make_job(f"{identity}.master"), make_job(f"{identity}.worker.1")],
         "experiments": [],
         "metrics": [],
+        "main_metric": None,
         "search": None,
         "notes": [],
         "saved": None,

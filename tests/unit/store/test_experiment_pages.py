@@ -136,3 +136,8 @@ def test_pages_are_chosen_and_sorted_by_the_last_value_of_a_metric(
     found = {(number, sub): value for number, sub, value in last.read_values("ann", "loss").values()}
     assert found == {(1, None): 0.3, (2, 1): 0.1, (2, 3): 1e-7, (3, None): None, (4, None): None, (5, None): 2.5}
     assert last.read_values("bob", "loss") == {}
+    of = {(number, sub): experiments.find_by_number("ann", number, sub)[0].experiment.id for number, sub in reported}
+    read = last.read_values_of([of[2, 1], of[3, None], 999])
+    assert read[of[2, 1]]["loss"] == 0.1
+    assert read[of[3, None]]["loss"] is None
+    assert (len(read), list(read[of[2, 1]])) == (2, [ODD_NAME, "loss"]), "in the order of the first reports"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
@@ -149,8 +150,18 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
         sets = {detail.experiment.set_id for detail in details if detail.experiment.set_id is not None}
         searches = services.stores.searches.load_searches(sets)
         numbers = {detail.experiment.number for detail in details}
-        annotation_map = services.stores.annotations.load(services.stores.owner.user, numbers)
-        return {"experiments": show_all(details, services.hosts.roots, searches, annotation_map)}
+        annotations = services.stores.annotations.load(services.stores.owner.user, numbers)
+        last_values = _read_last_values(details, services)
+        return {"experiments": show_all(details, services.hosts.roots, searches, last_values, annotations)}
+
+
+def _read_last_values(
+    details: Sequence[ExperimentDetail], services: Services
+) -> Mapping[int, Mapping[str, float | None]]:
+    """Return the last value of each metric of some experiments, by their keys: as saved, or newer as counted."""
+    ids = [detail.experiment.id for detail in details]
+    stores = services.stores
+    return {**stores.pages.last_values.read_values_of(ids), **stores.metrics.peek_last_values(ids)}
 
 
 def _read_list(query: ListQuery, annotation_filter: AnnotationFilter, stores: Stores) -> tuple[ExperimentDetail, ...]:

@@ -155,6 +155,7 @@ def show_experiment(
         "experiments": [],
         "search": None,
         "metrics": list(metrics),
+        "main_metric": None,
         "notes": list(detail.notes),
         "saved": None,
         "written": None,
@@ -223,6 +224,7 @@ def show_set(
         "jobs": [],
         "experiments": members,
         "metrics": [],
+        "main_metric": None,
         "search": None if search is None else show_search(search, names),
     }
 
@@ -231,6 +233,7 @@ def show_all(
     details: Iterable[ExperimentDetail],
     output: StorageRoots,
     searches: Mapping[int, SearchRecord],
+    last_values: Mapping[int, Mapping[str, float | None]] = MappingProxyType({}),
     annotations: Annotations = NOT_ANNOTATED,
 ) -> list[wire.ExperimentView]:
     """Return experiments in order; the members of a set are inside their set.
@@ -239,17 +242,34 @@ def show_all(
         details: the experiments.
         output: where their outputs are.
         searches: those of the sets among them, by the key of the set.
+        last_values: of the metrics of each of them, by its key, in the order of the first reports.
         annotations: of all of them.
     """
     groups: dict[tuple[str, int], list[ExperimentDetail]] = {}
     for detail in details:
         groups.setdefault((detail.experiment.owner.user, detail.experiment.number), []).append(detail)
-    return [
-        show_experiment(group[0], output, annotation=annotations.get(name_subject(group[0].experiment), NO_ANNOTATION))
-        if (set_id := group[0].experiment.set_id) is None
-        else show_set(tuple(group), output, searches.get(set_id), annotations=annotations)
-        for group in groups.values()
-    ]
+    views: list[wire.ExperimentView] = []
+    for group in groups.values():
+        set_id = group[0].experiment.set_id
+        search = None if set_id is None else searches.get(set_id)
+        if set_id is None:
+            view = show_experiment(
+                group[0], output, annotation=annotations.get(name_subject(group[0].experiment), NO_ANNOTATION)
+            )
+        else:
+            view = show_set(tuple(group), output, search, annotations=annotations)
+        for detail, single in zip(group, view["experiments"] or [view], strict=True):
+            single["main_metric"] = _choose_main_metric(last_values.get(detail.experiment.id), search)
+        views.append(view)
+    return views
+
+
+def _choose_main_metric(
+    values: Mapping[str, float | None] | None, search: SearchRecord | None
+) -> wire.MainMetric | None:
+    """Return what the search is for, else what the experiment reported first; None: it has not reported that."""
+    name = next(iter(values or ()), None) if search is None else search.plan.search.metric
+    return None if not values or name is None or name not in values else {"name": name, "last": values[name]}
 
 
 def name_cause(state: State, members: Sequence[Experiment]) -> str | None:
@@ -293,7 +313,7 @@ def show_sample(
         "host": job.host,
         "node": node,
         "time": None if last is None else show_time(last.at),
-        "cpu": None if last is None else round(last.cpu, 1),
+        "cpu": None if last is None else round(last.cpu, 3),
         "mem": None if last is None else _percent(last.mem_used, last.mem_total),
         "mem_used": None if last is None else last.mem_used,
         "mem_total": None if last is None else last.mem_total,

@@ -17,8 +17,8 @@ def test_the_differences_are_listed_by_subject(riseml: Riseml, fake_server: Fake
     assert fake_server.asked[-1] == "GET /comparison?of=4&of=paul.7"
     assert result.out.splitlines() == [
         "ID  PROJECT  STATE     STARTED               TIME",
-        "4   toaster  FINISHED  2026-08-31T07:23:46Z  2 hours",
-        "7   toaster  RUNNING   2026-08-31T07:23:46Z  3 minutes",
+        "4   toaster  FINISHED  2026-08-31T07:23:46Z  2h00m",
+        "7   toaster  RUNNING   2026-08-31T07:23:46Z  3m20s",
         "",
         "Parameters",
         "       4    7",
@@ -36,10 +36,9 @@ def test_the_differences_are_listed_by_subject(riseml: Riseml, fake_server: Fake
         f"     {'x' * 15}",
         "",
         "Metrics",
-        "               4     7",
-        "accuracy.last  0.25  0.75",
-        "accuracy.max   0.5   0.75",
-        "loss.last      -     0.333333",
+        "          4     7",
+        "accuracy  0.25  0.75",
+        "loss      -     0.333333",
         "",
         "Code",
         "added     data.py",
@@ -49,6 +48,21 @@ def test_the_differences_are_listed_by_subject(riseml: Riseml, fake_server: Fake
         "The same: Environment.",
     ]
     assert json.loads(riseml("compare", "4", "7", "--json").out) == FOUND
+    every = riseml("compare", "4", "7", "--all").out.splitlines()
+    assert every[every.index("Metrics") + 1 :][:4] == [
+        "               4     7",
+        "accuracy.last  0.25  0.75",
+        "accuracy.max   0.5   0.75",
+        "loss.last      -     0.333333",
+    ]
+
+
+@pytest.mark.parametrize("words", [["4", "7", "--all", "--json"], ["4", "--all"], ["4", "7", "--all=max"]])
+def test_a_wrong_use_of_all_is_refused(riseml: Riseml, fake_server: FakeServer, words: list[str]) -> None:
+    result = riseml("compare", *words)
+    assert (result.code, result.out) == (2, "")
+    assert "hint: " in result.err
+    assert fake_server.asked == []
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_status_lists(riseml: Riseml, fake_server: FakeServer) -> None:
     assert riseml("status").out == "No experiment is running; `riseml status -a` lists all.\n"
     fake_server.experiments["4"] = make_experiment()
     lines = riseml("status").out.splitlines()
-    assert lines[0].split() == ["ID", "PROJECT", "STATE", "AGE", "TYPE"]
+    assert lines[0].split() == ["ID", "PROJECT", "STATE", "AGE", "TIME", "TYPE"]
     assert lines[1].split()[:3] == ["4", "ai-toaster", "RUNNING"]
     assert json.loads(riseml("status", "--json").out) == {"experiments": [make_experiment()]}
     riseml("status", "-a")

@@ -10,7 +10,7 @@ import pytest
 
 from riseml.cli.output.widths import measure_width
 from tests.unit.cli.conftest import Riseml
-from tests.unit.cli.fake_server import FakeServer
+from tests.unit.cli.fake_server import FakeServer, make_experiment
 from tests.unit.cli.group_rows import GROUPS, make_group
 from tests.unit.cli.result_rows import FOUND, make_history, make_metric, make_result, serve_plot
 
@@ -90,11 +90,38 @@ def test_what_cannot_be_plotted_is_refused(
     assert message in result.err
 
 
-def test_without_a_goal_one_of_several_metrics_must_be_named(riseml: Riseml, fake_server: FakeServer) -> None:
+def test_without_a_goal_the_first_metric_is_drawn_and_the_others_are_named(
+    riseml: Riseml, fake_server: FakeServer
+) -> None:
+    serve_plot(fake_server)
     fake_server.answers["GET /results"] = (200, {**FOUND, "objective": None, "best": None})
-    assert "name one of accuracy, loss" in riseml("plot", "144").err
+    result = riseml("plot", "144")
+    assert result.out.splitlines()[0] == "accuracy"
+    assert result.err == "note: also reported: loss; `riseml plot 144 loss` draws another one\n"
+    assert riseml("plot", "144", "accuracy").err == ""
+    many = [f"val loss {number}" for number in range(15)]
+    fake_server.answers["GET /results"] = (200, {**FOUND, "metrics": ["accuracy", *many]})
+    assert riseml("plot", "144").err.endswith(
+        "val loss 9 and 5 more; `riseml plot 144 'val loss 0'` draws another one\n"
+    )
     fake_server.answers["GET /results"] = (200, {**FOUND, "metrics": []})
-    assert riseml("plot", "144").code == 3
+    refused = riseml("plot", "144")
+    assert refused.code == 3
+    assert "hint: call `riseml.report(step=1, loss=0.5)` in the code" in refused.err
+
+
+def test_without_an_id_the_last_experiment_of_the_project_is_drawn(
+    riseml: Riseml, fake_server: FakeServer, tmp_path: Path
+) -> None:
+    serve_plot(fake_server)
+    fake_server.experiments["144"] = make_experiment("144")
+    assert riseml("plot").out == riseml("plot", "144").out
+    assert "of=144" in next(path for path in fake_server.asked if path.startswith("GET /results"))
+    (tmp_path / "elsewhere").mkdir()
+    assert riseml("plot", where=tmp_path / "elsewhere").code == 3
+    fake_server.experiments.clear()
+    assert "has no experiment yet" in riseml("plot").err
+    assert "'accuracy' is not an experiment ID" in riseml("plot", "accuracy").err
 
 
 def test_plot_draws_means_over_seeds_with_bands(riseml: Riseml, fake_server: FakeServer, folder: Path) -> None:

@@ -18,10 +18,10 @@ def test_the_table_marks_the_best_and_says_what_is_alike(riseml: Riseml, fake_se
     result = riseml("results", "144", "--where", "lr<0.5", "--sort", "-accuracy")
     assert fake_server.asked[-1] == "GET /results?where=lr%3C0.5&sort=-accuracy&limit=100&of=144"
     assert result.out.splitlines() == [
-        "   RANK  ID      lr  accuracy  accuracy.last  loss  STATE      TIME  HOST",
-        "*     1  144.2  0.2     0.981           0.97  0.25  FINISHED  6m40s  gpu1",
-        "      2  144.1  0.1      0.75           0.75   nan  FINISHED  3m20s  gpu1",
-        "      -  144.3  0.3         -              -     -  FAILED        -  -",
+        "   RANK  ID      lr  accuracy  loss  STATE      TIME  HOST",
+        "*     1  144.2  0.2     0.981  0.25  FINISHED  6m40s  gpu1",
+        "      2  144.1  0.1      0.75   nan  FINISHED  3m20s  gpu1",
+        "      -  144.3  0.3         -     -  FAILED        -  -",
         "",
         "* 144.2 accuracy 0.981 (lr=0.2, epochs=20): the largest accuracy",
         "All have epochs=20",
@@ -29,6 +29,30 @@ def test_the_table_marks_the_best_and_says_what_is_alike(riseml: Riseml, fake_se
     ]
     assert json.loads(riseml("results", "144", "--json").out) == FOUND
     assert "limit" not in fake_server.asked[-1]
+
+
+def test_columns_that_are_the_same_are_a_line_unless_all_are_wanted(riseml: Riseml, fake_server: FakeServer) -> None:
+    alike = [make_result(at, at, make_metric("accuracy", 0.1 * at), make_metric("loss", 2, 0.5)) for at in (1, 2)]
+    fake_server.answers["GET /results"] = (200, {**FOUND, "best": alike[0], "experiments": alike})
+    lines = riseml("results", "144").out.splitlines()
+    assert lines[0].split() == ["RANK", "ID", "lr", "accuracy", "TIME"]
+    assert "All have epochs=20, loss=0.5, state=FINISHED, host=gpu1" in lines
+    every = riseml("results", "144", "--all").out.splitlines()
+    values = ["accuracy", "accuracy.last", "loss", "accuracy.min", "accuracy.max", "loss.min", "loss.max"]
+    assert every[0].split() == ["RANK", "ID", "lr", *values[:2], "loss", *values[3:], "STATE", "TIME", "HOST"]
+    assert "All have epochs=20" in every
+    csv = riseml("results", "144", "--csv").out.splitlines()[0].split(",")
+    assert {"loss.last", "loss.min", "loss.max", "epochs", "state", "host"} <= set(csv)
+    fake_server.answers["GET /results"] = (200, {**FOUND, "best": alike[0], "experiments": alike[:1]})
+    assert "STATE" in riseml("results", "144").out, "of one row, every column is shown"
+
+
+@pytest.mark.parametrize("option", ["--csv", "--json", "--columns=lr", "--group", "--scaling", "--compare"])
+def test_all_is_for_the_usual_table(riseml: Riseml, fake_server: FakeServer, option: str) -> None:
+    result = riseml("results", "144", "--all", option)
+    assert (result.code, result.out, fake_server.asked) == (2, "", [])
+    assert "--all" in result.err
+    assert "hint: leave " in result.err
 
 
 def test_without_an_id_it_shows_the_project(riseml: Riseml, fake_server: FakeServer) -> None:

@@ -55,6 +55,14 @@ def test_no_two_metrics_have_one_row() -> None:
         **FOUND,
         "metrics": [{"name": name, "metrics": [make_metric(name, 1.0), make_metric(name, 2.0)]} for name in names],
     }
-    lines = list_comparison(found, Style())
-    titles = [line.split()[0] for line in lines if line.split()[1:] == ["1", "2"]]
-    assert titles[-2:] == ['"g".last', "g.last.last"]
+    for every, expected in ((True, ['"g".last', "g.last.last"]), (False, ["g", "g.last"])):
+        lines = list_comparison(found, Style(), every=every)
+        titles = [line.split()[0] for line in lines if line.split()[1:] == ["1", "2"]]
+        assert titles[-2:] == expected
+
+
+def test_a_metric_that_is_the_same_has_no_row() -> None:
+    same = {**FOUND, "metrics": [{"name": "loss", "metrics": [make_metric("loss", 3, 1.0), make_metric("loss", 1.0)]}]}
+    assert not any(line.startswith("loss") for line in list_comparison(same, Style()))  # type: ignore[arg-type]  # a copy with other metrics
+    every = list_comparison(same, Style(), every=True)  # type: ignore[arg-type]  # as above
+    assert [line.split()[0] for line in every if line.startswith("loss")] == ["loss.last", "loss.max"]

@@ -32,7 +32,7 @@ def _card(entry: wire.EndEntry, shown: ShownLog = NOTHING, width: int | None = N
 def test_a_good_end_names_metrics_output_and_what_to_type_next() -> None:
     assert _card(end(), metrics=METRICS) == [
         "",
-        "Experiment 4 FINISHED after 2 minutes",
+        "Experiment 4 FINISHED after 2m00s",
         "  accuracy  0.981 (0.5 to 0.985)",
         "  loss      0.02",
         "  Output    /output/paul/ai-toaster/4",
@@ -79,12 +79,12 @@ def test_what_the_log_has_shown_does_not_come_again() -> None:
     }
     told = _card(BUILD_FAILED, **changes)
     assert told[1:4] == [
-        f"Experiment 4 FAILED after 2 minutes: 4.build: {BUILD_MESSAGE}",
+        f"Experiment 4 FAILED after 2m00s: 4.build: {BUILD_MESSAGE}",
         "  Last lines of 4.build:",
         "    Fetching image none:1",
     ]
     assert _card(BUILD_FAILED, EVERYTHING, **changes)[1:3] == [
-        "Experiment 4 FAILED after 2 minutes: 4.build",
+        "Experiment 4 FAILED after 2m00s: 4.build",
         "  Advice  look up the registry",
     ]
     members = [make_experiment(f"4.{at}", state="FAILED", message=BUILD_MESSAGE) for at in (1, 2)]

@@ -64,18 +64,18 @@ def test_the_width_is_fixed_unless_an_id_is_longer() -> None:
 @pytest.mark.parametrize(
     ("entry", "first"),
     [
-        (end(), "Experiment 4 FINISHED after 2 minutes"),
+        (end(), "Experiment 4 FINISHED after 2m00s"),
         (
             end("FAILED", exit_code=3, cause="worker.1", message="exit code 3"),
-            "Experiment 4 FAILED after 2 minutes: 4.worker.1: exit code 3",
+            "Experiment 4 FAILED after 2m00s: 4.worker.1: exit code 3",
         ),
         (
             end("FAILED", exit_code=7, cause="build", message="step 2 failed\nmore"),
-            "Experiment 4 FAILED after 2 minutes: 4.build: step 2 failed",
+            "Experiment 4 FAILED after 2m00s: 4.build: step 2 failed",
         ),
         (
             end("KILLED", exit_code=None, message="Killed by a user"),
-            "Experiment 4 KILLED after 2 minutes: Killed by a user",
+            "Experiment 4 KILLED after 2m00s: Killed by a user",
         ),
     ],
 )
@@ -88,7 +88,7 @@ def test_the_last_line_says_how_the_experiment_ended(entry: wire.EndEntry, first
 def test_a_set_says_what_became_of_its_members(state: str) -> None:
     experiment = make_experiment(type="set", ended_at="2026-08-31T07:25:46Z")
     entry = end(state, exit_code=None, message="1 of 2 finished, 1 failed")
-    assert describe_end(entry, experiment)[0] == f"Experiment 4 {state} after 2 minutes: 1 of 2 finished, 1 failed"
+    assert describe_end(entry, experiment)[0] == f"Experiment 4 {state} after 2m00s: 1 of 2 finished, 1 failed"
 
 
 def test_a_failed_set_says_why_its_members_failed() -> None:
@@ -104,7 +104,7 @@ def test_a_failed_set_says_why_its_members_failed() -> None:
     )
     entry = end("FAILED", exit_code=1, cause="1.train", message="0 of 6 finished, 5 failed")
     assert describe_end(entry, experiment) == [
-        "Experiment 4 FAILED after 2 minutes: 0 of 6 finished, 5 failed",
+        "Experiment 4 FAILED after 2m00s: 0 of 6 finished, 5 failed",
         "Failed: 4.1 and 1 other: exit code 1",
         "Failed: 4.2: Out of memory",
         "Failed: 4.4: a",

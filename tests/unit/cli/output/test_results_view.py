@@ -9,7 +9,7 @@ import pytest
 
 from riseml import wire
 from riseml.analysis.rows import BUILT_IN
-from riseml.cli.output.results_view import format_time, list_csv, list_results
+from riseml.cli.output.results_view import list_csv, list_results
 from riseml.cli.output.style import Style
 from riseml.cli.output.text import clean_text
 from riseml.cli.output.widths import measure_width
@@ -77,33 +77,13 @@ def test_on_a_narrow_terminal_the_parameters_stay() -> None:
     rows = [{**one, "parameters": point} for one, point in zip(ROWS, points, strict=True)]
     found: Any = {**FOUND, "parameters": ["lr", "units", "layers"], "experiments": rows}
     wide = list_results(found, Style(width=100))
-    assert wide[0].split() == [
-        "RANK",
-        "ID",
-        "lr",
-        "units",
-        "layers",
-        "accuracy",
-        "accuracy.last",
-        "loss",
-        "STATE",
-        "TIME",
-        "HOST",
-    ]
-    usual = list_results(found, Style(width=80))
+    assert wide[0].split() == ["RANK", "ID", "lr", "units", "layers", "accuracy", "loss", "STATE", "TIME", "HOST"]
+    usual = list_results(found, Style(width=78))
     assert usual[0].split() == ["RANK", "ID", "lr", "units", "layers", "accuracy", "loss", "STATE", "TIME"]
-    assert "Too narrow for HOST, accuracy.last: a wider terminal, --columns or --csv shows them" in usual
+    assert "Too narrow for HOST: a wider terminal, --columns or --csv shows them" in usual
     narrow = list_results(found, Style(width=50))
     assert narrow[0].split() == ["RANK", "ID", "PARAMS", "accuracy", "STATE"]
     assert all(f"layers={at}" in "\n".join(narrow) for at in range(3)), "all of them can be read"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(None, "-"), (0.4, "0s"), (59.9, "59s"), (200, "3m20s"), (7500, "2h05m"), (864_000, "10 days")],
-)
-def test_times_are_short(seconds: float | None, text: str) -> None:
-    assert format_time(seconds) == text
 
 
 OWN = {name: f"own-{name}" for name in BUILT_IN}
@@ -132,9 +112,11 @@ def test_the_csv_has_every_column_once_under_its_own_name() -> None:
 
 def test_the_table_has_every_column_once_under_its_own_name() -> None:
     table = list_results(CLASH, Style())
-    assert " ".join(table[0].split()) == "RANK ID parameters.rank lr loss loss.last metrics.time STATE TIME HOST"
+    assert " ".join(table[0].split()) == "RANK ID parameters.rank lr loss metrics.time STATE TIME HOST"
     row = table[1].split()
-    assert row[1:] == ["1", "144.2", "own-rank", "0.1", "0.5", "0.5", "7.5", "FINISHED", "6m40s", "gpu1"]
+    assert row[1:] == ["1", "144.2", "own-rank", "0.1", "0.5", "7.5", "FINISHED", "6m40s", "gpu1"]
+    every = list_results(CLASH, Style(), every=True)[0].split()
+    assert every[4:11] == ["loss", "loss.last", "metrics.time", "loss.min", "loss.max", "time.min", "time.max"]
     chosen = list_results(CLASH, Style(), ["id", "state", "parameters.state", "rank", "parameters.rank"])
     assert chosen[1].split()[1:] == ["144.2", "FINISHED", "own-state", "1", "own-rank"]
 

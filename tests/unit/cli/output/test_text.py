@@ -17,6 +17,7 @@ from riseml.cli.output.text import (
     format_age,
     format_bytes,
     format_cores,
+    format_duration,
     format_of,
     format_seconds,
 )
@@ -80,10 +81,47 @@ def test_lengths_of_time(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
 
 
-def test_ages() -> None:
-    assert format_age("2026-08-31T07:23:46Z", NOW) == "60 seconds"
-    assert format_age("2026-08-31T07:23:46.123456Z", NOW) == "59 seconds"
-    assert format_age(None, NOW) == "-"
+@pytest.mark.parametrize(
+    ("moment", "age"),
+    [
+        (None, "-"),
+        ("2026-08-31T07:23:46Z", "1 m"),
+        ("2026-08-31T07:23:46.123456Z", "59 s"),
+        ("2026-08-31T07:30:00Z", "0 s"),
+        ("2026-08-31T05:24:47Z", "1 h"),
+        ("2026-08-28T07:24:46Z", "3 d"),
+    ],
+)
+def test_ages_have_one_form(moment: str | None, age: str) -> None:
+    assert format_age(moment, NOW) == age
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        *((None, "-"), (-3, "0s"), (0.4, "0s"), (59.9, "59s"), (200, "3m20s"), (7500, "2h05m")),
+        *((86_400, "1d00h"), (864_000, "10d00h")),
+    ],
+)
+def test_durations_are_short(seconds: float | None, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("cores", "text"),
+    [
+        (0, "0"),
+        (0.0004, "<0.001"),
+        (0.0042, "0.0042"),
+        (0.01234, "0.012"),
+        (0.37, "0.37"),
+        (1.005, "1"),
+        (12.3, "12.3"),
+    ],
+)
+def test_small_loads_have_two_digits(cores: float, text: str) -> None:
+    assert format_cores(cores) == f"{text} cores"
+    assert format_of(format_cores(cores), format_cores(0.1)) == f"{text}/0.1 cores"
 
 
 def test_printable_characters_need_no_cleaning() -> None:

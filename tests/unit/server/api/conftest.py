@@ -35,8 +35,9 @@ OTHER = "0" * 64
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where it is served. Experiment 1 has ended and printed a line, 2 is a set of two that has ended, 3 waits."""
+def served_application(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Application]:
     home = tmp_path_factory.mktemp("api")
     with ExitStack() as stack:
         store = None
@@ -46,9 +47,15 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         made = make_application(settings, threading.Event())
         stack.callback(made.database.close)
         made.services.hosts.pool.observe_hosts(frozenset(), NOW)
-        url = stack.enter_context(serve(made.api))
-        _fill(made, url)
-        yield url
+        yield made
+
+
+@pytest.fixture(scope="module")
+def url(served_application: Application) -> Iterator[str]:
+    """Where it is served. Experiment 1 has ended and printed a line, 2 is a set of two that has ended, 3 waits."""
+    with serve(served_application.api) as address:
+        _fill(served_application, address)
+        yield address
 
 
 @contextmanager

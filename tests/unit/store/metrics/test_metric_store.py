@@ -48,6 +48,24 @@ def show(metrics: MetricStore, experiment: int = 1) -> object:
     return names, {name: metrics.read_history(experiment, name) for name in names}
 
 
+def test_a_peek_has_the_last_values_that_are_counted_and_reads_no_log(
+    database: Database, experiments: ExperimentStore, tmp_path: Path
+) -> None:
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    metrics = MetricStore(database, logs)
+    write(logs, KEY, report(1, loss=0.5, acc="NaN"), report(2, loss=0.25))
+    assert metrics.peek_last_values([1, 2]) == {}
+    metrics.count_reports(1)
+    write(logs, KEY, report(3, loss=0.125))
+    values = metrics.peek_last_values([1, 2])
+    assert (values, list(values[1])) == ({1: {"loss": 0.25, "acc": None}}, ["loss", "acc"])
+    metrics.note_closed(1)
+    metrics.count_reports(1)
+    metrics.save()
+    assert metrics.peek_last_values([1]) == {}, "it is complete, and the store has it"
+
+
 def test_values_of_all_jobs_are_those_of_the_experiment(
     database: Database, experiments: ExperimentStore, tmp_path: Path
 ) -> None:

@@ -8,9 +8,12 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from riseml.base.names import JobName
-from riseml.base.states import SENTENCES, Reason, State
-from riseml.model import Verdict
-from riseml.server.api.views.record_views import exit_code_of, name_cause, show_job, show_time
+from riseml.base.states import SENTENCES, Reason, State, Wanted
+from riseml.model import SearchPlan, SearchRecord, Verdict
+from riseml.planning.launch import StorageRoots
+from riseml.server.api.views.record_views import exit_code_of, name_cause, show_all, show_job, show_time
+from riseml.store.experiments import ExperimentDetail
+from tests.support.searches import make_search
 from tests.unit.control.simulation import START, make_experiment, make_plan
 
 
@@ -53,3 +56,22 @@ def test_a_set_that_failed_names_the_member_and_its_job() -> None:
     failed = replace(member, reason=Reason.EXIT_CODE, verdict=verdict)
     assert name_cause(State.FAILED, [failed]) == "3.train"
     assert name_cause(State.RUNNING, [failed]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "metric"),
+    [
+        ({"loss": 0.5, "accuracy": 0.9}, {"name": "accuracy", "last": 0.9}),
+        ({"accuracy": None}, {"name": "accuracy", "last": None}),
+        ({"loss": 0.5}, None),
+        ({}, None),
+    ],
+)
+def test_a_trial_shows_what_its_search_looks_for(values: dict[str, float | None], metric: object) -> None:
+    plan = SearchPlan(make_search(), ())
+    record = SearchRecord(5, "paul", 1, plan, 2, Wanted.RUN, 6)
+    member = replace(make_experiment(1, make_plan("train")), number=1, sub=1, set_id=5)
+    detail = ExperimentDetail(member, (), "")
+    (view,) = show_all([detail], StorageRoots("/output", "/data"), {5: record}, {member.id: values})
+    assert view["experiments"][0]["main_metric"] == metric
+    assert view["main_metric"] is None
