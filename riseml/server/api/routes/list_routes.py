@@ -150,9 +150,9 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
         sets = {detail.experiment.set_id for detail in details if detail.experiment.set_id is not None}
         searches = services.stores.searches.load_searches(sets)
         numbers = {detail.experiment.number for detail in details}
-        annotations = services.stores.annotations.load(services.stores.owner.user, numbers)
+        annotation_map = services.stores.annotations.load(services.stores.owner.user, numbers)
         last_values = _read_last_values(details, services)
-        return {"experiments": show_all(details, services.hosts.roots, searches, last_values, annotations)}
+        return {"experiments": show_all(details, services.hosts.roots, searches, last_values, annotation_map)}
 
 
 def _read_last_values(

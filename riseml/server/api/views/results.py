@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from riseml import wire
 from riseml.analysis.filters import filter_rows, list_filter_notes, parse_where
@@ -80,6 +80,13 @@ class _Placed(NamedTuple):
     scores: Mapping[str, float]  # that rank it by several objectives
     generation: int | None = None  # None: it is no trial of a population
     parent: str = ""  # the trial whose files it began with; empty: none
+
+
+class _Lineage(TypedDict, total=False):
+    """The keys that only a trial of a population has."""
+
+    generation: int
+    parent: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +382,7 @@ def _show_results(placed: Mapping[str, _Placed], sources: _RowSources, stores: S
     for name, outcome in outcomes.items():
         run = runs.get(outcome.id, _NOT_RUN)
         seconds = count_run_seconds(run, sources.moment)
-        view: wire.ResultView = {
+        views[name] = {
             "id": name,
             "project": outcome.project,
             **show_annotation(sources.annotations.get(name, NO_ANNOTATION)),
@@ -391,10 +398,15 @@ def _show_results(placed: Mapping[str, _Placed], sources: _RowSources, stores: S
             "seconds": None if seconds is None else round(seconds, 3),
             "started_at": _show_moment(run.started_at) or None,
             "ended_at": _show_moment(run.ended_at) or None,
+            **_show_lineage(placed[name]),
         }
-        if placed[name].generation is not None:
-            view["generation"] = placed[name].generation or 1
-        if placed[name].parent:
-            view["parent"] = placed[name].parent
-        views[name] = view
     return views
+
+
+def _show_lineage(placed: _Placed) -> _Lineage:
+    lineage: _Lineage = {}
+    if placed.generation is not None:
+        lineage["generation"] = placed.generation
+    if placed.parent:
+        lineage["parent"] = placed.parent
+    return lineage
