@@ -369,8 +369,15 @@ def _make_field(name: str, columns: Columns) -> _Field:
     reader = columns.find_reader(name)
     right = not (name in columns.parameters or name in ("id", "parent", "reason", "name", "tags", "marks", "note"))
     kind, metric, part = columns.resolve(name)
+    if name == "note":
+        return _Field(Column(name, folds=True), lambda entry: _join_lines(reader(entry.row)))
     ranks = kind == "metrics" and metric in columns.goals and part in ("", "best", _BEST_PARTS[columns.goals[metric]])
     return _Field(Column(clean_text(name), right=right), lambda entry: reader(entry.row), ranks)
+
+
+def _join_lines(value: Value) -> Value:
+    """Return a text in one line, for a cell of a table; CSV and JSON keep its line breaks."""
+    return " ".join(value.split()) if isinstance(value, str) else value
 
 
 def list_csv(results: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:

@@ -142,3 +142,18 @@ def test_trials_of_a_population_have_columns_for_generation_and_parent() -> None
     assert list_csv(population, ["id", "generation", "parent"])[1:] == ["144.3,2,144.1", "144.1,1,"]
     assert list_results(population, Style(), ["parent", "generation"])[1].split() == ["*", "144.1", "2"]
     assert "generation" not in list_csv(FOUND)[0]
+
+
+def test_what_users_say_is_in_the_table_where_it_differs_and_whole_in_the_csv() -> None:
+    said = {"name": "lr warmup", "tags": ["baseline", "lr"], "note": "why\n\n  because", "starred": True}
+    first, *others = ROWS
+    results: wire.ResultList = {**FOUND, "experiments": [{**first, **said}, *others], "archived": 2}  # type: ignore[typeddict-item]  # the fields of the shape, by name
+    lines = list_results(results, Style())
+    assert lines[0].split()[:5] == ["RANK", "ID", "NAME", "TAGS", "MARKS"]
+    assert "lr warmup  baseline,lr  starred" in lines[1]
+    assert "Left out: 2 archived experiments; --archived shows them" in lines
+    alike: wire.ResultList = {**FOUND, "experiments": [{**row, **said} for row in ROWS]}  # type: ignore[typeddict-item]  # as above
+    assert "NAME" not in list_results(alike, Style())[0], "a column in which all are alike is left out"
+    assert "why because" in list_results(results, Style(), ["id", "note"])[1]
+    cells = list(csv.reader("\n".join(list_csv(results)).splitlines(keepends=True)))[1]
+    assert cells[-4:] == ["lr warmup", "baseline,lr", "starred", "why\n\n  because"]
