@@ -40,7 +40,7 @@ def test_train_prints_the_log_to_a_good_end(console: Console, project: Project) 
     assert (result.code, result.err) == (0, "")
     first, *_, last, output = result.out.splitlines()
     assert re.fullmatch(r"Syncing project \(\S+ \w+, 1 file\)\.\.\.done", first)
-    assert re.fullmatch(rf"Experiment {result.id} FINISHED after \d+s", last)
+    assert re.fullmatch(rf"Experiment {result.id} FINISHED after \w+", last)
     assert output == f"Output: {console.home}/output/{console.ask('status', result.id)['user']}/toaster/{result.id}"
     assert {job: result.lines(job)[:1] for job in JOBS} == {job: [f"from {job}"] for job in JOBS}
     assert (result.states()[0], result.states()[-2:]) == ("CREATED", ["RUNNING", "FINISHED"])
@@ -53,7 +53,7 @@ def test_a_failed_experiment_names_its_cause_and_shows_its_last_lines(console: C
     result = console.run("train")
     assert result.code == 1
     end = result.out[result.out.rindex("Experiment ") :].splitlines()
-    assert re.fullmatch(rf"Experiment {result.id} FAILED after \d+s: {result.id}.worker.1: exit code 9", end[0])
+    assert re.fullmatch(rf"Experiment {result.id} FAILED after \w+: {result.id}.worker.1: exit code 9", end[0])
     assert end[1] == f"Last lines of {result.id}.worker.1:"
     assert end[2:12] == [f"  step {number}" for number in range(11, 21)]
     shown = console.run("status", result.id)
