@@ -156,6 +156,14 @@ def test_the_table_beside_other_tools_admits_what_is_missing() -> None:
     assert all(any(row[column].strip().startswith(("+", MINUS)) for row in rows[2:]) for column in range(1, 6))
 
 
+def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    kinds = re.findall(r"^### (.+)$", changes, flags=re.MULTILINE)
+    assert re.findall(r"^## (.+)$", changes, flags=re.MULTILINE)[0] == "[Unreleased]"
+    assert len(kinds) >= 3
+    assert set(kinds) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
 def test_the_readme_says_how_many_test_functions_there_are() -> None:
     said = re.search(r"about ([\d,]+) test functions", README)
     assert said is not None
