@@ -32,10 +32,14 @@ KEPT = {  # of /proc/PID/status
 
 
 @pytest.fixture
-def starter() -> Iterator[SupervisorStarter]:
+def starter(tmp_path: Path) -> Iterator[SupervisorStarter]:
     starter = SupervisorStarter()
     yield starter
     starter.close()
+    for state in tmp_path.rglob("state.json"):  # a test that has failed leaves its jobs
+        record = load_record(state.parent)
+        if record is not None and not record.has_ended:
+            end_supervised_job(record)
 
 
 def start_job(
