@@ -65,9 +65,9 @@ def init_project(  # noqa: PLR0913  # one parameter for each option of the comma
     a file; --convert asks first, and keeps the earlier text in riseml.yml.old.
     """
     command: CommandContext = context.obj
-    others = {"--framework": framework, "--script": script, "--project-name": project}
+    choices = {"--framework": framework, "--script": script, "--project-name": project}
     if example:
-        _refuse_beside("--example", {**others, "--convert": convert or None, "-f": file})
+        _refuse_beside("--example", {**choices, "--convert": convert or None, "-f": file})
         from riseml.cli.commands.example_project import show_examples, write_example_project
 
         if example_name is None:
@@ -78,7 +78,7 @@ def init_project(  # noqa: PLR0913  # one parameter for each option of the comma
     if example_name is not None:
         raise UsageError(f"init takes no argument {example_name!r}", "with --example it is the name of an example")
     if convert:
-        _refuse_beside("--convert", others)
+        _refuse_beside("--convert", choices)
         from riseml.cli.commands.config_conversion import convert_config
 
         convert_config(command, file, yes=yes, json=json)
@@ -89,13 +89,13 @@ def init_project(  # noqa: PLR0913  # one parameter for each option of the comma
     write_fitting_config(command, NewConfigRequest(file, name, framework, script, yes, json))
 
 
-def _refuse_beside(option: str, others: Mapping[str, object]) -> None:
+def _refuse_beside(option: str, values: Mapping[str, object]) -> None:
     """Refuse options that say nothing beside another one.
 
     Raises:
         UsageError: one of them is given.
     """
-    wrong = next((other for other, value in others.items() if value is not None), None)
+    wrong = next((name for name, value in values.items() if value is not None), None)
     if wrong is not None:
         raise UsageError(f"{option} takes no {wrong}: its files say what runs", f"leave {wrong} or {option} out")
 

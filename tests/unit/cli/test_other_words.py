@@ -72,7 +72,7 @@ def test_the_version_has_several_spellings(riseml: Riseml, words: str) -> None:
         ("version 4", "`riseml version` prints the version, and takes nothing else"),
         ("-v status", "`riseml -v` prints the version, and takes nothing else"),
         ("-V --json", "`riseml -V` prints the version, and takes nothing else"),
-        ("ps 4x", "'4x' is not an experiment ID"),
+        ("ps 4/x", "'4/x' is not an experiment ID"),
         ("describe 4 5", "`riseml show -h`"),
         ("top --nope", "`riseml monitor -h`"),
         ("log 4 --tail many", "`riseml logs -h`"),

@@ -72,7 +72,7 @@ def test_a_capsule_says_what_ran() -> None:
 @given(st.text(max_size=200))
 def test_a_note_comes_back_from_a_capsule_as_it_was_written(note: str) -> None:
     around = replace(AROUND, annotation=Annotation("n", ("a", "b"), note))
-    capsule = json.loads(write_capsule(make_capsule(make(), CONFIG, around)))
+    capsule = json.loads(write_capsule(make_capsule(make(), show_config(CONFIG), around)))
     assert (capsule["name"], capsule["tags"], capsule["note"]) == ("n", ["a", "b"], note)
 
 

@@ -82,7 +82,7 @@ class _Placed(NamedTuple):
     parent: str = ""  # the trial whose files it began with; empty: none
 
 
-class _Lineage(TypedDict, total=False):
+class _LineageKeys(TypedDict, total=False):
     """The keys that only a trial of a population has."""
 
     generation: int
@@ -403,8 +403,8 @@ def _show_results(placed: Mapping[str, _Placed], sources: _RowSources, stores: S
     return views
 
 
-def _show_lineage(placed: _Placed) -> _Lineage:
-    lineage: _Lineage = {}
+def _show_lineage(placed: _Placed) -> _LineageKeys:
+    lineage: _LineageKeys = {}
     if placed.generation is not None:
         lineage["generation"] = placed.generation
     if placed.parent:

@@ -39,7 +39,7 @@ def test_status_has_the_fields_of_riseml_1() -> None:
     assert "Concurrency: 3" in shown
     assert "  echo 8" in list_experiment(single, NOW, PLAIN, long=True)
     head, row = (re.split(" {2,}", row)[-2:] for row in shown[-2:])
-    assert (head, [age[:4] for age in row]) == (["STARTED", "FINISHED"], ["60 m", "10 m"])
+    assert (head, [age[:4] for age in row]) == (["STARTED", "FINISHED"], ["1 h", "10 m"])
     roles = [{"jobs": ["learner.1"], "lines": ["a"]}, {"jobs": ["actor.1", "actor.2"], "lines": ["b\x1b[2J"]}]
     shown = list_experiment(make_experiment(run=roles), NOW, PLAIN)
     at = shown.index("Run Commands of learner.1:")
