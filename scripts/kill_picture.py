@@ -9,7 +9,6 @@ Usage: .venv/bin/python -m scripts.kill_picture [FILE]
 from __future__ import annotations
 
 import getpass
-import itertools
 import json
 import os
 import re
@@ -18,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from operator import itemgetter
 from pathlib import Path
 
 from scripts.moving_picture import Frame, draw_frames, shorten_pauses
@@ -56,7 +54,7 @@ for step in range(1, 13):  # gradient descent on x * x, with noise
 """
 
 
-_RUN = re.compile(r"\x1b\[0;?([\d;]*)m(.)", re.DOTALL)
+_RUN = re.compile(r"\x1b\[0;?([\d;]*)m([^\x1b]*)")
 
 
 class Recorder:
@@ -109,10 +107,8 @@ class Recorder:
         return rows + [""] * (count - len(rows))
 
     def _clean(self, row: str) -> str:
-        cells = _RUN.findall(row)
         text = ""
-        for style, run in itertools.groupby(cells, key=itemgetter(0)):
-            words = "".join(character for _, character in run)
+        for style, words in _RUN.findall(row):
             for former, substitute in self._replaced.items():
                 words = words.replace(former, substitute)
             text += f"\x1b[0;{style}m{words}" if style else f"\x1b[0m{words}"

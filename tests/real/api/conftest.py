@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 from tests.unit.cli.conftest import fake_server, folder, riseml, running_fake_server  # noqa: F401  # fixtures
-from tests.unit.server.api.conftest import client, url  # noqa: F401  # fixtures
+from tests.unit.server.api.conftest import client, served_application, url  # noqa: F401  # fixtures

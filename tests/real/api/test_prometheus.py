@@ -17,9 +17,9 @@ import httpx
 from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
 from tests.support.without_tls import NO_AUTHORITIES
-from tests.unit.server.api.conftest import client, url
+from tests.unit.server.api.conftest import client, served_application, url
 
-__all__ = ["client", "url"]  # fixtures
+__all__ = ["client", "served_application", "url"]  # fixtures
 
 UNPACKED = Path.home() / ".cache/riseml/prometheus/usr/bin"
 DASHBOARD = Path(__file__).parents[3] / "examples/grafana/riseml.json"

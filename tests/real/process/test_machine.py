@@ -39,6 +39,7 @@ def nvmlDeviceGetCount(): return 2
 def nvmlDeviceGetHandleByIndex(index): return index
 def nvmlDeviceGetUUID(handle): return f"GPU-{handle}"
 def nvmlDeviceGetName(handle): return "Tesla T4"
+def nvmlDeviceGetSerial(handle): raise NVMLError("not supported")
 def nvmlSystemGetDriverVersion(): return "535.129.03"
 def nvmlDeviceGetPciInfo(handle): return SimpleNamespace(busId=f"00000000:0{handle}:00.0")
 def nvmlDeviceGetMemoryInfo(handle): return SimpleNamespace(used=2**30, total=15 * 2**30)

@@ -28,7 +28,7 @@ def make_project(folder: Path) -> Path:
 def train(rig: Rig, project: Path) -> tuple[int, str]:
     """Train to the end, and return the exit code with what the job has seen."""
     done = run_riseml(["train"], project, rig.environ())
-    return done.returncode, "\n".join(re.findall(r"\] ([0-9a-f]{64}|data/.*)", done.stdout)) or done.stderr
+    return done.returncode, "\n".join(re.findall(r"\| ([0-9a-f]{64}|data/.*)", done.stdout)) or done.stderr
 
 
 def test_a_job_sees_the_project_after_each_trouble(tmp_path: Path) -> None:

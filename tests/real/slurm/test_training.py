@@ -42,7 +42,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, cluster: SlurmCluster, shared
 
 def train(site: Rig, where: Path, *words: str) -> Result:
     """Return what `riseml train` printed until the experiment had ended."""
-    done = run_riseml(["train", *words], where, site.environ(), 3 * DEADLINE)
+    done = run_riseml(["train", *words], where, {**site.environ(), "RISEML_LOG": "classic"}, 3 * DEADLINE)
     return Result(done.returncode, done.stdout, done.stderr)
 
 

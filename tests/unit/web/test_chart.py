@@ -26,7 +26,8 @@ def test_a_flat_line_has_an_axis_near_its_value_or_to_the_values_that_it_beats()
     const { drawChart, makeLine } = await import("./chart.js");
     const { listBest } = await import("./set.js");
     const draw = (values, goal = "maximize", isLog = false) => {
-      const experiments = values.map((value, at) => ({ ended_at: `2026-11-28T10:00:0${at}Z`, value, scores: {} }));
+      const make = (value, at) => ({ id: `1.${at + 1}`, ended_at: `2026-11-28T10:00:0${at}Z`, value, scores: {} });
+      const experiments = values.map(make);
       const options = { isLog, isTime: false, smoothing: 0 };
       const line = makeLine({ name: "best", ...listBest(experiments, "m", goal) }, options);
       const texts = drawChart([line], options, "m").picture.querySelectorAll("text");
@@ -51,6 +52,18 @@ def test_a_flat_line_has_an_axis_near_its_value_or_to_the_values_that_it_beats()
     assert powers == [0.001, 0.01, 0.1]
     assert min(rising) >= 0.4, "a line that rises has its own range"
     assert min(zero) < 0 < max(zero)
+
+
+def test_trials_that_end_in_the_same_second_are_in_the_order_of_their_numbers() -> None:
+    """The results come with the best one first."""
+    script = """
+    const { listBest } = await import("./set.js");
+    const trials = [[12, 0.9], [2, 0.5], [1, 0.1]];
+    const make = ([at, value]) => ({ id: `1.${at}`, ended_at: "2026-11-28T10:00:00Z", value, scores: {} });
+    const experiments = trials.map(make);
+    return listBest(experiments, "m", "maximize").buckets.map(({ mean, last_step }) => [last_step, mean]);
+    """
+    assert run_page(script) == [[1, 0.1], [2, 0.1], [2, 0.5], [3, 0.5], [3, 0.9]]
 
 
 def test_values_that_differ_in_their_last_bits_alone_are_drawn() -> None:
