@@ -42,7 +42,7 @@ def make_room(rig: Rig) -> None:
     rig.wait_closed("6")
 
 
-def test_the_table_filters_sorts_and_unfolds(entered: Page) -> None:
+def test_the_table_filters_sorts_and_unfolds(entered: Page, scene: Rig) -> None:
     page = entered
     show(page, "/")
     expect(page.locator("tr.row[data-id]")).to_have_count(6)
@@ -53,6 +53,12 @@ def test_the_table_filters_sorts_and_unfolds(entered: Page) -> None:
     page.get_by_role("searchbox").fill("")
     page.get_by_role("button", name="Unfold set 2").click()
     expect(find_row(page, "2.4")).to_be_visible()
+    labels = {"name": "warm-up of 3 epochs", "add_tags": ["baseline", "paper", "new"], "starred": True}
+    scene.post("/v1/experiments/2/annotation", labels)
+    expect(find_row(page, "2").locator(".tag")).to_have_count(3)
+    heights = page.locator("tr.row[data-id]").evaluate_all("rows => rows.map((row) => row.offsetHeight)")
+    assert len(set(heights)) == 1, "the table of thousands of rows counts on rows of one height"
+    scene.post("/v1/experiments/2/annotation", {"name": "", "remove_tags": labels["add_tags"], "starred": False})
     page.set_viewport_size({"width": 1280, "height": 400})
     assert page.evaluate("document.documentElement.scrollHeight") <= 400, "the table scrolls, not the page"
     page.set_viewport_size({"width": 1280, "height": 800})
