@@ -64,7 +64,14 @@ def serve(api: FastAPI) -> Iterator[str]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(16)  # before the first request, however late the server's thread begins
-        config = uvicorn.Config(api, log_config=None, log_level="critical", lifespan="off", ws="none")
+        config = uvicorn.Config(
+            api,
+            log_config=None,
+            log_level="critical",
+            lifespan="off",
+            ws="none",
+            timeout_keep_alive=int(DEADLINE),  # a busy machine may take longer than uvicorn's 5 s between two requests
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
