@@ -141,6 +141,8 @@ def test_a_thin_client_imports_no_part_of_the_server(fake_server: FakeServer, fo
         assert not {"jsonschema", "yaml", "rich", "packaging.version", "pygments", "hashlib", "tempfile"} & modules
     if words in (["--help"], ["validate"]):
         assert "httpx" not in modules
+    else:
+        assert [name for name in modules if name.startswith(("riseml.analysis", "riseml.spec.config"))] == []
 
 
 def test_training_a_file_again_imports_neither_its_parser_nor_git(fake_server: FakeServer, folder: Path) -> None:
