@@ -87,7 +87,7 @@ def _print_tensorboard(context: CommandContext, client: Client, identity: str, j
     if own == identity or job.startswith(f"{identity}.1."):
         reconnect = make_reconnect(context, client)
         experiment = client.ask_until_answered(lambda: client.get_experiment(identity), reconnect)
-        if experiment["state"] not in ENDED_STATES:  # the log of an ended one is told once more
+        if experiment["state"] not in ENDED_STATES:  # else it is a log that is read again
             context.printer.print_lines([clean_text(f"TensorBoard: {describe_tensorboard(experiment)}")])
 
 

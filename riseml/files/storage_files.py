@@ -46,6 +46,19 @@ class FileWriter(Protocol):
         """Close the file; what was written stays for the next try."""
 
 
+@contextmanager
+def fill_file(writer: FileWriter) -> Iterator[FileWriter]:
+    """Write a file in a block: it gets its name at the end of the block, and is removed where the block raises."""
+    try:
+        yield writer
+        writer.finish()
+    except BaseException:
+        writer.discard()
+        raise
+    finally:
+        writer.close()
+
+
 class StorageFiles(Protocol):
     """The files below one folder of a storage. No method follows a link, or leaves the folder.
 

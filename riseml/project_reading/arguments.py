@@ -91,8 +91,10 @@ def _method(call: ast.Call) -> str:
 
 def _owner(call: ast.Call) -> str:
     """Return the variable whose method a call calls."""
-    is_variable = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)
-    return call.func.value.id if is_variable else ""  # type: ignore[attr-defined]
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=variable)):
+            return variable
+    return ""
 
 
 def _find_parsers(code: SourceCode) -> _Parsers:

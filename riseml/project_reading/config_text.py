@@ -15,6 +15,7 @@ from riseml.project_reading.proposal import drop_parameters, propose_config
 from riseml.spec.config.loader import check_config
 from riseml.spec.config.templates import write_project_name
 from riseml.spec.config.types import DEFAULT_JAX, DEFAULT_PYTORCH, DEFAULT_TENSORFLOW
+from riseml.spec.yaml.writing import TEXT, find_tag
 
 _MOST_TRIES = 30
 _WIDTH = 100  # columns of a line of `run`
@@ -197,8 +198,8 @@ def _clean(text: str) -> str:
 
 def _scalar(text: str, *, keeps_numbers: bool = False) -> str:
     """Return a text as YAML has it, in quotes where it needs some."""
-    tag = yaml.SafeLoader("").resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-    is_text = tag == "tag:yaml.org,2002:str"
+    tag = find_tag(yaml.SafeLoader(""), text)
+    is_text = tag == TEXT
     is_number = tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
     looks_plain = _PLAIN.fullmatch(text) or (is_text and re.fullmatch(r"[A-Za-z][\w ./=+<>-]*[\w./]", text))
     if (is_text and looks_plain and " #" not in text) or (keeps_numbers and is_number):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import field
 
 from riseml.base.records import dataclass
+
+FILL_IN = "TODO"
+"""Stands in `run` where only the user knows a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +166,4 @@ class Proposal:
     gpus: int = 0
     reports: bool = False
     findings: tuple[ProjectFinding, ...] = ()
-    remarks: tuple[str, ...] = field(default=())  # what the user should know or do
+    remarks: tuple[str, ...] = ()  # what the user should know or do

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from riseml.project_reading.findings import (
+    FILL_IN,
     Argument,
     ArgumentKind,
     ClusterKind,
@@ -335,7 +336,7 @@ class _ArgumentWords:
             self.remarks.append(f"{argument.place}: {label} is required: replace 1 in `parameters`")
             self.parameters.append((argument.name, "1"))
             return f"{{{{{argument.name}}}}}"
-        value = argument.choices[0] if argument.choices else "1" if argument.kind is ArgumentKind.NUMBER else "TODO"
+        value = (*argument.choices, "1" if argument.kind is ArgumentKind.NUMBER else FILL_IN)[0]
         self.remarks.append(f"{argument.place}: {label} is required: replace {value} in `run`")
         return _quote(value)
 

@@ -132,9 +132,9 @@ def read_template(node: ast.AST | None) -> str:
         return "".join(part if isinstance(part, str) else HOLE for part in parts)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         return fill_percent(read_template(node.left))
-    is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    if is_method and node.func.attr == "format":  # type: ignore[union-attr]
-        return _fill_braces(read_template(node.func.value))  # type: ignore[union-attr]
+    match node:
+        case ast.Call(func=ast.Attribute(attr="format", value=template)):
+            return _fill_braces(read_template(template))
     return ""
 
 

@@ -14,6 +14,7 @@ from riseml.cli.context import CommandContext
 from riseml.cli.output.project_findings import list_findings
 from riseml.cli.output.text import clean_text, count_noun
 from riseml.files.project.folder import CONFIG
+from riseml.project_reading.findings import FILL_IN
 
 if TYPE_CHECKING:
     from riseml.project_reading.config_text import ProjectConfig
@@ -63,10 +64,9 @@ def write_fitting_config(command: CommandContext, request: NewConfigRequest) -> 
         advice = "`riseml train` runs it as it is; then put your program into `run`."
         command.printer.print_lines([clean_text(f"Wrote {name} for project {project}. {advice}")])
     else:
-        then = (
-            "Replace TODO in it; then `riseml" if any("TODO" in word for word in fitting.proposal.words) else "`riseml"
-        )
-        command.printer.print_lines([clean_text(f"Wrote {name} for project {project}. {then} train` runs it.")])
+        is_open = any(FILL_IN in word for word in fitting.proposal.words)
+        first = f"Replace {FILL_IN} in it; then " if is_open else ""
+        command.printer.print_lines([clean_text(f"Wrote {name} for project {project}. {first}`riseml train` runs it.")])
 
 
 def _read_project(command: CommandContext, folder: Path, request: NewConfigRequest) -> ProjectConfig | None:

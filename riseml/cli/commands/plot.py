@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.base.errors import NotFound, Refused, UsageError
-from riseml.cli.arguments import find_identity, find_last_experiment
+from riseml.cli.arguments import choose_experiment_id
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.commands.results import SortOption, WhereOption
 
@@ -72,7 +72,7 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
     if group and against:
         raise UsageError("--group and --against exclude each other", "leave one of them out")
     with command.connect() as client:
-        chosen = find_identity(client, identity) if identity else find_last_experiment(command, client)["id"]
+        chosen = choose_experiment_id(command, client, identity)
         query: dict[str, object] = {"of": [chosen], "where": where or [], "sort": sort}
         results = client.get_results(query)
         name = _choose_metric(results, metric)

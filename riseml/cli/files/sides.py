@@ -9,7 +9,7 @@ from typing import Protocol
 
 from riseml.base.errors import NotFound, Refused, UsageError
 from riseml.client.file_client import Content
-from riseml.files.storage_files import ListRequest, translate_files_error
+from riseml.files.storage_files import ListRequest, fill_file, translate_files_error
 from riseml.job_programs.folder_contents import FileUpload, PartWriter, read_pieces
 from riseml.job_programs.folder_links import make_link
 from riseml.job_programs.folder_listing import Page, list_page
@@ -86,17 +86,9 @@ class LocalEndpoint:
 
     def write_file(self, upload: FileUpload, content: Content) -> None:
         upload = upload._replace(upload=os.urandom(8).hex())
-        with translate_files_error(self._place):
-            writer = PartWriter(self._root, upload)
-            try:
-                for piece in content(0):
-                    writer.write(piece)
-                writer.finish()
-            except BaseException:
-                writer.discard()
-                raise
-            finally:
-                writer.close()
+        with translate_files_error(self._place), fill_file(PartWriter(self._root, upload)) as writer:
+            for piece in content(0):
+                writer.write(piece)
 
 
 def split_local(path: Path) -> tuple[Path, str]:

@@ -14,7 +14,7 @@ from riseml.base.amounts import format_bytes
 from riseml.base.errors import EngineError, NotFound, Refused
 from riseml.base.faultpoints import Point, reach
 from riseml.base.records import dataclass
-from riseml.files.storage_files import ListRequest, StorageFiles
+from riseml.files.storage_files import ListRequest, StorageFiles, fill_file
 from riseml.job_programs.folder_contents import PART, FileUpload
 from riseml.job_programs.folder_paths import FileInfo
 
@@ -119,16 +119,10 @@ def _copy_file(request: FolderCopy, entry: FileInfo) -> None:
         writer = request.target.write_file(upload)
     except NotFound as error:
         raise EngineError(error.message, error.hint) from None
-    try:
+    with fill_file(writer):
         for piece in _read_proven(pieces, entry):
             request.check()
             writer.write(piece)
-        writer.finish()
-    except BaseException:
-        writer.discard()
-        raise
-    finally:
-        writer.close()
 
 
 def _read_proven(pieces: Iterator[bytes], entry: FileInfo) -> Iterator[bytes]:

@@ -83,7 +83,7 @@ class OutputSaver:
         self._progress: dict[int, SaveProgress] = {}  # the progress of running copies
         self._moved: dict[int, datetime] = {}  # when something of an output last arrived in its store
         self._requested: set[int] = set()  # outputs whose copy a user has requested
-        self._restoring: dict[int, threading.Event] = {}  # outputs that are being restored; set: the restoration ends
+        self._restoring: dict[int, threading.Event] = {}  # outputs that are being filled; set: that ends
 
     def check_plans(self, plans: Sequence[Plan], passed: Collection[str]) -> None:
         """Refuse addresses to which the server may not write. `passed` names the variables that the user passes on.
@@ -183,14 +183,8 @@ class OutputSaver:
             WorkCancelled: `cancel_restore` was called.
             RisemlError: something cannot be used now (or never: permanent).
         """
-        with self._lock:
-            turn = self._turns[experiment.id]
-        with turn, self._translated():
-            stop = self._restoring[experiment.id] = threading.Event()
-            try:
-                self._restore(experiment, host, report, stop)
-            finally:
-                del self._restoring[experiment.id]
+        with self._fill(experiment) as stop:
+            self._restore(experiment, host, report, stop)
 
     def inherit_output(self, experiment: Experiment, parent: Experiment, host: HostName, report: Report) -> None:
         """Copy the files of a trial's parent into its output, before its jobs start.
@@ -199,12 +193,18 @@ class OutputSaver:
             WorkCancelled: `cancel_restore` was called.
             RisemlError: something cannot be used now (or never: permanent).
         """
+        with self._fill(experiment) as stop:
+            self._inherit(experiment, parent, host, report, stop)
+
+    @contextmanager
+    def _fill(self, experiment: Experiment) -> Iterator[threading.Event]:
+        """Wait for the turn of an output, and fill it in the block, which ends when the event is set."""
         with self._lock:
             turn = self._turns[experiment.id]
         with turn, self._translated():
             stop = self._restoring[experiment.id] = threading.Event()
             try:
-                self._inherit(experiment, parent, host, report, stop)
+                yield stop
             finally:
                 del self._restoring[experiment.id]
 

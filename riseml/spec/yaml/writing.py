@@ -6,7 +6,7 @@ import yaml
 
 from riseml.spec.yaml.document import MappingNode, Node, ScalarNode, SequenceNode
 
-_TEXT = "tag:yaml.org,2002:str"
+TEXT = "tag:yaml.org,2002:str"  # what a text that is no number, date, true, false or null gets
 _LIST = "tag:yaml.org,2002:seq"
 _MAP = "tag:yaml.org,2002:map"
 _WIDTH = 2**20  # characters of a line; riseml.yml may be no longer
@@ -25,7 +25,7 @@ def write_document(root: Node) -> str:
 def _convert(node: Node, resolver: yaml.SafeLoader) -> yaml.Node:
     match node:
         case ScalarNode(text=text, style=style):
-            tag = _TEXT if style else _find_tag(resolver, text)
+            tag = TEXT if style else find_tag(resolver, text)
             return yaml.ScalarNode(tag, text, style=style or None)
         case SequenceNode(items=items, flow=flow):
             return yaml.SequenceNode(_LIST, [_convert(item, resolver) for item in items], flow_style=flow)
@@ -34,6 +34,6 @@ def _convert(node: Node, resolver: yaml.SafeLoader) -> yaml.Node:
             return yaml.MappingNode(_MAP, pairs, flow_style=False)
 
 
-def _find_tag(resolver: yaml.SafeLoader, text: str) -> str:
-    """Return the YAML tag that a text without quotes gets."""
+def find_tag(resolver: yaml.SafeLoader, text: str) -> str:
+    """Return the YAML tag that a text without quotes gets: `tag:yaml.org,2002:int` for `012`."""
     return str(resolver.resolve(yaml.ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]  # so in PyYAML

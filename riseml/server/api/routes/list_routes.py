@@ -217,7 +217,7 @@ def add_result_routes(router: APIRouter, stores: Stores) -> None:
         where: Annotated[list[str] | None, Query(max_length=20)] = None,
         sort: Annotated[str, Query(max_length=1000)] = "",
         limit: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
-        archived: Annotated[bool, Query(description="with archived ones that have ended")] = False,  # noqa: FBT002
+        archived: Annotated[bool, Query(description="with archived ones that have ended")] = False,  # noqa: FBT002  # as above
     ) -> wire.ResultList:
         check_text([project, sort, where])
         named = tuple(name[:200] for name in names or ())
@@ -231,7 +231,7 @@ def add_result_routes(router: APIRouter, stores: Stores) -> None:
         where: Annotated[list[str] | None, Query(max_length=20)] = None,
         sort: Annotated[str, Query(max_length=1000)] = "",
         column: Annotated[str | None, Query(max_length=200, description="whose values: accuracy, loss.last")] = None,
-        archived: Annotated[bool, Query(description="with archived ones that have ended")] = False,  # noqa: FBT002
+        archived: Annotated[bool, Query(description="with archived ones that have ended")] = False,  # noqa: FBT002  # as above
     ) -> wire.GroupList:
         check_text([project, sort, where, column])
         query = ResultQuery(tuple(name[:200] for name in names or ()), project, tuple(where or ()), sort, archived)
