@@ -269,7 +269,7 @@ def _make_data_services(stores: Stores, hosts: HostSet, server: str, last_uses: 
         cleaner=cleaner,
         disks=DiskReclaimer(cleaner, hosts),
         outputs=OutputWatch(hosts, hosts.settings.output_limit),
-        capsules=CapsuleWriter(hosts, stores.snapshots, stores.capsules, read_results, __version__, read_annotation),
+        capsules=CapsuleWriter(hosts, stores.snapshots, stores.capsules, read_results, read_annotation, __version__),
     )
 
 

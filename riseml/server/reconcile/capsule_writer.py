@@ -45,11 +45,6 @@ _FileMark = tuple[int, int]
 """The inode of a file, and the time of its last change in nanoseconds."""
 
 
-def _find_nothing(experiment: Experiment) -> Annotation:
-    """Return that users say nothing about an experiment."""
-    return NO_ANNOTATION
-
-
 class CapsuleWriter:
     """Makes capsules and writes them. Safe from many threads.
 
@@ -58,8 +53,8 @@ class CapsuleWriter:
         snapshots: have the projects' files.
         capsules: the server's own copies.
         read_results: returns what the jobs of an experiment have reported.
-        version: of riseml.
         read_annotation: returns what users say about an experiment and its set.
+        version: of riseml.
     """
 
     def __init__(
@@ -68,15 +63,15 @@ class CapsuleWriter:
         snapshots: SnapshotStore,
         capsules: CapsuleStore,
         read_results: ReadResults,
+        read_annotation: ReadAnnotation,
         version: str,
-        read_annotation: ReadAnnotation = _find_nothing,
     ) -> None:
         self._hosts = hosts
         self._snapshots = snapshots
         self._capsules = capsules
         self._read_results = read_results
-        self._version = version
         self._read_annotation = read_annotation
+        self._version = version
         self._packages: dict[str, tuple[str, ...] | None] = {}  # packages of environments, by reference
         self._asking: dict[str, threading.Lock] = {}  # by reference: one thread at a time asks a host for packages
         self._begun: dict[int, _FileMark | None] = {}  # inode and ctime of the code in each output, by experiment

@@ -16,6 +16,7 @@ from typing import NoReturn
 import pytest
 import yaml
 
+from riseml.base.annotations import NO_ANNOTATION
 from riseml.base.errors import DiskFull, EngineError, RisemlError, StoreError
 from riseml.base.names import HostName, JobName
 from riseml.base.settings import Settings
@@ -86,7 +87,9 @@ class Scene:
         hosts = self.hosts = HostSet(self.settings, "5e17e4", pool)
         snapshots = SnapshotStore(folder / "snapshots")
         self.activities = Activities()
-        self.capsule_writer = CapsuleWriter(hosts, snapshots, CapsuleStore(folder / "capsules"), lambda _: {}, "2.0")
+        self.capsule_writer = CapsuleWriter(
+            hosts, snapshots, CapsuleStore(folder / "capsules"), lambda _: {}, lambda _: NO_ANNOTATION, "2.0"
+        )
         self.logs = logs(folder / "logs")
         made = experiments, self.logs, snapshots, Notifier(), self.activities, self.capsule_writer
         data = DataFetcher("5e17e4", hosts)
@@ -176,7 +179,9 @@ def test_a_start_writes_the_capsule_that_a_server_which_was_killed_did_not(tmp_p
     executor = MemoryExecutor(HOST, Capacity(4.0, 4096))
     executor.images.add(scene.detail.experiment.images[0].reference)
     scene.hosts.pool.replace_executors((executor,))
-    capsule_writer = CapsuleWriter(scene.hosts, scene.actor.snapshots, CapsuleStore(kept.parent), lambda _: {}, "2.0")
+    capsule_writer = CapsuleWriter(
+        scene.hosts, scene.actor.snapshots, CapsuleStore(kept.parent), lambda _: {}, lambda _: NO_ANNOTATION, "2.0"
+    )
     scene.actor = replace(scene.actor, capsules=capsule_writer)
     scene.perform(StartJob(HOST, MASTER))
     assert written.read_text() == kept.read_text() == text
@@ -286,7 +291,9 @@ def test_metrics_that_cannot_be_read_hold_up_no_capsule_for_long(tmp_path: Path,
         raise error
 
     hosts, snapshots = scene.hosts, SnapshotStore(tmp_path / "snapshots")
-    capsule_writer = CapsuleWriter(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), fail, "2.0")
+    capsule_writer = CapsuleWriter(
+        hosts, snapshots, CapsuleStore(tmp_path / "capsules"), fail, lambda _: NO_ANNOTATION, "2.0"
+    )
     assert capsule_writer.begin_capsule(scene.detail.experiment, CONFIG) is not None
     ended = replace(scene.detail.experiment, state=State.FINISHED, ended_at=now())
     with pytest.raises(StoreError, match="cannot be read yet"):
@@ -294,7 +301,9 @@ def test_metrics_that_cannot_be_read_hold_up_no_capsule_for_long(tmp_path: Path,
     ended = replace(ended, ended_at=now() - timedelta(minutes=1))
     assert capsule_writer.complete_capsule(ended, CONFIG, None) is not None
     assert not capsule_writer.show_capsule(ended, CONFIG)["results"]
-    later = CapsuleWriter(hosts, snapshots, CapsuleStore(tmp_path / "capsules"), lambda _: {"loss": LOSS}, "2.0")
+    later = CapsuleWriter(
+        hosts, snapshots, CapsuleStore(tmp_path / "capsules"), lambda _: {"loss": LOSS}, lambda _: NO_ANNOTATION, "2.0"
+    )
     assert later.show_capsule(ended, CONFIG)["results"] == {"loss": LOSS}, "once they can be read"
 
 

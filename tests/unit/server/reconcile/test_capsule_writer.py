@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import repeat
 from pathlib import Path
 
+from riseml.base.annotations import NO_ANNOTATION
 from riseml.base.names import HostName
 from riseml.base.settings import Settings
 from riseml.executors.pool import HostPool
@@ -54,7 +55,7 @@ def test_hosts_that_are_released_at_once_ask_for_the_packages_of_an_environment_
     hosts = HostSet(Settings(tmp_path, tmp_path / "output", tmp_path / "data"), "5e17e4", HostPool((), 2.0, print))
     hosts.pool.replace_executors((host,))
     snapshots, capsules = SnapshotStore(tmp_path / "snapshots"), CapsuleStore(tmp_path / "capsules")
-    capsule_writer = CapsuleWriter(hosts, snapshots, capsules, lambda _: {}, "2.0")
+    capsule_writer = CapsuleWriter(hosts, snapshots, capsules, lambda _: {}, lambda _: NO_ANNOTATION, "2.0")
     experiment = make_experiment(
         1, replace(make_plan("master"), image=IMAGE), ended_at=datetime(2026, 8, 31, tzinfo=UTC)
     )
