@@ -127,6 +127,11 @@ class Settings:
         return self.home / "pool.yml"
 
     @property
+    def server_file(self) -> Path:
+        """The file that makes the server one for a team; without it, the server answers its own user alone."""
+        return self.home / "server.yml"
+
+    @property
     def database(self) -> str:
         """SQLAlchemy's URL of the store."""
         return self.store or f"sqlite:///{self.home / 'riseml.db'}"

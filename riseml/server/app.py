@@ -54,6 +54,7 @@ from riseml.server.reconcile.passes import PassCounter
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import JointWake, Wake
+from riseml.server.server_file import read_server_config
 from riseml.server.services import DataServices, Loops, ServerInfo, Services, Stores, Watchers
 from riseml.server.timings import Timings
 from riseml.server.usage.idle_watch import IdleWatch
@@ -65,6 +66,7 @@ from riseml.server.web.proxied_app_auth import PROXIED_APP_MOUNT
 from riseml.server.webhooks.delivery_notes import DeliveryNotes
 from riseml.server.webhooks.milestone_detector import MilestoneDetector
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
+from riseml.spec.server.types import ServerConfig
 from riseml.store.annotations import AnnotationStore, Subject
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
@@ -110,12 +112,13 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
 
     Raises:
         StoreError: the store cannot be used.
-        RisemlError: pool.yml has problems, or the settings name an executor that cannot run here.
+        RisemlError: server.yml or pool.yml has problems, or the settings name an executor that cannot run here.
     """
+    config = read_server_config(settings.server_file)
     check_store_is_there(settings)
     home = OwnHome(find_location(settings.home), read_identity(settings.identity))
     database = Database(settings.database, _describe_holder(settings), home=home)
-    services = _make_services(settings, database, stop)
+    services = _make_services(settings, config, database, stop)
     _recover_ends(services)
     webhooks = WebhookLoop(settings.home, desk := _make_webhook_desk(services, database))
     milestones = MilestoneDetector(services.stores.metrics.read_summaries, desk.milestones, desk.news.set)
@@ -161,7 +164,9 @@ def _make_search_loop(services: Services) -> SearchLoop:
     return SearchLoop(desk)
 
 
-def _make_services(settings: Settings, database: Database, stop: threading.Event) -> Services:
+def _make_services(
+    settings: Settings, config: ServerConfig | None, database: Database, stop: threading.Event
+) -> Services:
     """Open the stores and the hosts, and make what works with them."""
     experiments = ExperimentStore(database, _make_journal(settings.home))
     server = experiments.load_server_id()
@@ -215,6 +220,7 @@ def _make_services(settings: Settings, database: Database, stop: threading.Event
     )
     return Services(
         settings=settings,
+        config=config,
         info=ServerInfo(server, __version__, read_revision(), os.getpid(), now()),
         stores=stores,
         hosts=hosts,

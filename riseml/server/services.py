@@ -32,6 +32,7 @@ from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
 from riseml.server.web.listener import WebListener
+from riseml.spec.server.types import ServerConfig
 from riseml.store.annotations import AnnotationStore
 from riseml.store.capsules import CapsuleStore
 from riseml.store.experiment_names import ExperimentNames
@@ -131,6 +132,7 @@ class Services:
     """Everything that the loop and the routes work with, in groups: a function takes the group that it uses."""
 
     settings: Settings
+    config: ServerConfig | None  # server.yml, of a server for a team; None: it answers its own user alone
     info: ServerInfo
     stores: Stores
     hosts: HostSet

@@ -8,7 +8,7 @@ from typing import Any
 
 from riseml.base.names import HostName
 from riseml.base.states import Network
-from riseml.spec.pool.files import read_file_path, read_key_path
+from riseml.spec.named_files import read_file_path, read_key_path
 from riseml.spec.pool.slurm import read_slurm
 from riseml.spec.pool.types import CacheSpec, DiskSpec, HostSpec, Pairs, PoolSpec, SlurmSpec, Tls, Volume
 from riseml.spec.scalars.engine_url import EngineUrl, Scheme, parse_engine_url

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from riseml.spec.pool.files import read_file_path, read_key_path
+from riseml.spec.named_files import read_file_path, read_key_path
 from riseml.spec.pool.types import SLURM_CLUSTER, EngineKind, HostSpec, SlurmSpec
 from riseml.spec.scalars.engine_url import REMOTE_SOCKET, Scheme, parse_engine_url
 from riseml.spec.scalars.texts import BadText

@@ -1,4 +1,4 @@
-"""The JSON Schemas of riseml.yml and pool.yml, and the check of a file against one of them."""
+"""The JSON Schemas of riseml.yml, pool.yml and server.yml, and the check of a file against one of them."""
 
 from __future__ import annotations
 
@@ -127,6 +127,7 @@ class FileContract:
 
 CONFIG_CONTRACT = FileContract("riseml.schema.json")
 POOL_CONTRACT = FileContract("pool.schema.json")
+SERVER_CONTRACT = FileContract("server.schema.json")
 
 
 def _mark_parameter(schema: dict[str, Any]) -> dict[str, Any]:

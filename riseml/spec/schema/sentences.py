@@ -51,6 +51,7 @@ _FORMATS = {
     "storage": "a path, or a map that names a volume",
     "data": "a list of addresses and folders",
     "data-url": "an address",
+    "user-id": "a uid, or a map with uid and gid",
 }
 _PATTERNS = {
     "name": ("{} is not a project name", "begin with a letter, a digit or _; use letters, digits, - and _"),
@@ -87,6 +88,15 @@ _PATTERNS = {
         "{} is not a registry with a path",
         "write it as host[:port]/path, without https:// and without a tag",
     ),
+    "listener": ("{} is not an address with a port", "write 0.0.0.0:8443, [::]:8443 or the address of one interface"),
+    "server-name": ("{} is not a host name", "write a host name or an IP address, without scheme and port"),
+    "user-names": (
+        "{} is not the name of a user",
+        "use at most 32 lower-case letters, digits and -; begin with a letter",
+    ),
+    "issuer": ("{} is not the address of a provider", "it begins with https://; http:// is allowed on loopback only"),
+    "oidc-scope": ("{} is not a scope", "write a word such as groups, without spaces"),
+    "image-pattern": ("{} is not a pattern of images", "write it as an image, with * for any characters: `python:*`"),
 }
 
 

@@ -78,7 +78,7 @@ class Problem:
 
 
 class SpecError(UsageError):
-    """A riseml.yml or a pool.yml has errors. `problems` has all of them and the warnings, in the order of the text."""
+    """A file such as riseml.yml has errors. `problems` has all of them and the warnings, in the order of the text."""
 
     http_status = 422
 
