@@ -22,8 +22,8 @@ A small plug-in, for a framework whose processes find each other by the address 
             return BaseImage("pytorch/pytorch:2.4.0")    # for a file without `image`
 
         def roles(self, train):
-            return (Role(JobName("master"), Part.DECIDES, train.resources),
-                    Role(JobName("worker.1"), Part.HELPS, train.resources, WORKER_GRACE))
+            return (FrameworkJob(JobName("master"), Part.DECIDES, train.resources),
+                    FrameworkJob(JobName("worker.1"), Part.HELPS, train.resources, WORKER_GRACE))
 
         def options(self, train):
             return ()                         # `bind` needs nothing but the plan
@@ -79,7 +79,7 @@ class BaseImage:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class FrameworkJob:
     """One job that a framework asks for."""
 
     name: JobName  # `master`, `worker.1`
@@ -108,7 +108,7 @@ class Framework(Protocol):
     def image(self, train: Train) -> BaseImage | None:
         """Return the image for a file without `image`; None when the framework has no default image."""
 
-    def roles(self, train: Train) -> tuple[Role, ...]:
+    def roles(self, train: Train) -> tuple[FrameworkJob, ...]:
         """Return every job of one experiment, one that decides first."""
 
     def options(self, train: Train) -> Environment:

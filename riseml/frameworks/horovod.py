@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName, hostname, job_name, split_address
 from riseml.base.states import JobDuty
-from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines, make_rank_command
+from riseml.frameworks.base import BaseImage, Binding, FrameworkJob, join_run_lines, make_rank_command
 from riseml.frameworks.process_group import find_job, limit_threads, make_placeholders
 from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
 from riseml.job_programs import launch_ranks
@@ -41,9 +41,9 @@ class HorovodPlugin:
     def image(self, train: Train) -> BaseImage:
         return BaseImage(f"horovod/horovod{'' if train.resources.gpus else '-cpu'}:{VERSION}")
 
-    def roles(self, train: Train) -> tuple[Role, ...]:
+    def roles(self, train: Train) -> tuple[FrameworkJob, ...]:
         workers = range(1, _section_of(train).workers + 1)
-        roles = [Role(job_name("worker", index), JobDuty.DECIDES, train.resources) for index in workers]
+        roles = [FrameworkJob(job_name("worker", index), JobDuty.DECIDES, train.resources) for index in workers]
         if train.tensorflow is not None and train.tensorflow.tensorboard:
             roles.append(make_tensorboard_role(train.tensorflow.tensorboard))
         return tuple(roles)

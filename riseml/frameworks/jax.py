@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName, split_address
-from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines, make_rank_command
+from riseml.frameworks.base import BaseImage, Binding, FrameworkJob, join_run_lines, make_rank_command
 from riseml.frameworks.process_group import (
     count_written_processes,
     find_job,
@@ -49,7 +49,7 @@ class Jax:
         variant = "cuda12" if any(role.resources.gpus for role in self.roles(train)) else "cpu"
         return BaseImage(_PYTHON, (f'pip install "jax[{variant}]=={version}"',))
 
-    def roles(self, train: Train) -> tuple[Role, ...]:
+    def roles(self, train: Train) -> tuple[FrameworkJob, ...]:
         return list_group_roles(train, _section_of(train).distributed)
 
     def options(self, train: Train) -> Environment:

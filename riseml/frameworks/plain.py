@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName
 from riseml.base.states import JobDuty
-from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines
+from riseml.frameworks.base import BaseImage, Binding, FrameworkJob, join_run_lines
 from riseml.spec.config.types import Train
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ class Plain:
     def image(self, train: Train) -> BaseImage | None:
         return None
 
-    def roles(self, train: Train) -> tuple[Role, ...]:
-        return (Role(JobName("train"), JobDuty.DECIDES, train.resources),)
+    def roles(self, train: Train) -> tuple[FrameworkJob, ...]:
+        return (FrameworkJob(JobName("train"), JobDuty.DECIDES, train.resources),)
 
     def options(self, train: Train) -> Environment:
         return ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName, job_name
 from riseml.base.states import JobDuty
-from riseml.frameworks.base import WORKER_GRACE, Role
+from riseml.frameworks.base import WORKER_GRACE, FrameworkJob
 from riseml.spec.config.types import ProcessGroup, Train
 
 if TYPE_CHECKING:
@@ -17,14 +17,16 @@ MASTER = JobName("master")
 _PROCESSES = "processes"
 
 
-def list_group_roles(train: Train, group: ProcessGroup | None) -> tuple[Role, ...]:
+def list_group_roles(train: Train, group: ProcessGroup | None) -> tuple[FrameworkJob, ...]:
     """Return the master, which decides, and the workers; without a group the one job `train`."""
     if group is None:
-        return (Role(JobName("train"), JobDuty.DECIDES, train.resources),)
+        return (FrameworkJob(JobName("train"), JobDuty.DECIDES, train.resources),)
     grace = WORKER_GRACE if train.finish_grace is None else train.finish_grace
-    master = Role(MASTER, JobDuty.DECIDES, group.master_resources)
+    master = FrameworkJob(MASTER, JobDuty.DECIDES, group.master_resources)
     workers = range(1, group.workers)
-    return master, *(Role(job_name("worker", at), JobDuty.HELPS, group.worker_resources, grace) for at in workers)
+    return master, *(
+        FrameworkJob(job_name("worker", at), JobDuty.HELPS, group.worker_resources, grace) for at in workers
+    )
 
 
 def make_group_options(group: ProcessGroup | None) -> Environment:

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName, split_address
-from riseml.frameworks.base import BaseImage, Binding, Role, join_run_lines
+from riseml.frameworks.base import BaseImage, Binding, FrameworkJob, join_run_lines
 from riseml.frameworks.process_group import (
     count_written_processes,
     find_job,
@@ -47,7 +47,7 @@ class Pytorch:
     def image(self, train: Train) -> BaseImage:
         return BaseImage(f"pytorch/pytorch:{_section_of(train).version}")
 
-    def roles(self, train: Train) -> tuple[Role, ...]:
+    def roles(self, train: Train) -> tuple[FrameworkJob, ...]:
         return list_group_roles(train, _section_of(train).distributed)
 
     def options(self, train: Train) -> Environment:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName, job_name, job_type, split_address
 from riseml.base.states import JobDuty
-from riseml.frameworks.base import WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
+from riseml.frameworks.base import WORKER_GRACE, BaseImage, Binding, FrameworkJob, join_run_lines
 from riseml.spec.config.types import RoleEnd, RoleSection, Train
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.role_names import CLUSTER_SPEC, list_peer_placeholders
@@ -80,7 +80,7 @@ class Roles:
     def image(self, train: Train) -> BaseImage | None:
         return None
 
-    def roles(self, train: Train) -> tuple[Role, ...]:
+    def roles(self, train: Train) -> tuple[FrameworkJob, ...]:
         in_order = sorted(train.roles, key=lambda role: role.ends is not RoleEnd.DECIDES)
         return tuple(_make_job(name, role, train) for role in in_order for name in _list_jobs(role))
 
@@ -146,10 +146,10 @@ def says_that_it_waits(line: str) -> bool:
     return line.startswith((_BEGINS, _GOES_ON))
 
 
-def _make_job(name: JobName, role: RoleSection, train: Train) -> Role:
+def _make_job(name: JobName, role: RoleSection, train: Train) -> FrameworkJob:
     grace = _choose_grace(role, train)
     image = _choose_image(role, train)
-    return Role(name, _PARTS[role.ends], role.resources, grace, role.run, image, role.shell)
+    return FrameworkJob(name, _PARTS[role.ends], role.resources, grace, role.run, image, role.shell)
 
 
 def _list_waits(plan: Plan, job: JobName) -> dict[str, int | None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName
 from riseml.base.states import JobDuty
-from riseml.frameworks.base import Role
+from riseml.frameworks.base import FrameworkJob
 from riseml.job_programs import read_program
 from riseml.spec.config.types import Resources, Shell, TensorBoard, Train
 
@@ -30,12 +30,14 @@ _IMPORT = "python3 -c 'import sys; sys.path = [one for one in sys.path if one]; 
 _RESOURCES = Resources(cpus=0.1, mem=512, gpus=0)
 
 
-def make_tensorboard_role(board: TensorBoard) -> Role:
+def make_tensorboard_role(board: TensorBoard) -> FrameworkJob:
     """Return a job that shows the output folder of its experiment, or what `logdir` names."""
     place = f'--host "${{RISEML_HOST:-0.0.0.0}}" --port "${{RISEML_PORT:-{TENSORBOARD_PORT}}}"'
     logdir = f"--logdir {_quote_logdir(board.logdir)}"
     program = f"{start_on_store()} ''" if is_in_store(board.logdir) else "tensorboard"
-    return Role(TENSORBOARD, JobDuty.WATCHES, _RESOURCES, run=(f"exec {program} {logdir} {place}",), shell=Shell.SH)
+    return FrameworkJob(
+        TENSORBOARD, JobDuty.WATCHES, _RESOURCES, run=(f"exec {program} {logdir} {place}",), shell=Shell.SH
+    )
 
 
 def tensorboard_options(board: TensorBoard | None) -> Environment:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from riseml.base.names import JobName, job_name, job_type
 from riseml.base.states import JobDuty
-from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, BaseImage, Binding, Role, join_run_lines
+from riseml.frameworks.base import EVALUATOR_GRACE, WORKER_GRACE, BaseImage, Binding, FrameworkJob, join_run_lines
 from riseml.frameworks.tensorboard import make_tensorboard_role, tensorboard_options
 from riseml.spec.config.types import ChiefKey, Distributed, TensorFlow, Train
 
@@ -41,10 +41,10 @@ class Tensorflow:
     def image(self, train: Train) -> BaseImage:
         return BaseImage(f"tensorflow/tensorflow:{_section_of(train).version}")
 
-    def roles(self, train: Train) -> tuple[Role, ...]:
+    def roles(self, train: Train) -> tuple[FrameworkJob, ...]:
         section = _section_of(train)
         if section.distributed is None:
-            roles = [Role(JobName("train"), JobDuty.DECIDES, train.resources)]
+            roles = [FrameworkJob(JobName("train"), JobDuty.DECIDES, train.resources)]
         else:
             roles = _cluster_roles(section.distributed, train.finish_grace)
         if section.tensorboard:
@@ -114,20 +114,24 @@ def _choose_chief_key(section: Distributed | None) -> ChiefKey:
     return section.chief
 
 
-def _cluster_roles(section: Distributed, finish_grace: float | None) -> list[Role]:
+def _cluster_roles(section: Distributed, finish_grace: float | None) -> list[FrameworkJob]:
     grace = WORKER_GRACE if finish_grace is None else finish_grace
-    roles: list[Role] = []
+    roles: list[FrameworkJob] = []
     if section.chief is ChiefKey.WORKER:
-        roles.append(Role(job_name("worker", 1), JobDuty.DECIDES, section.master_resources))
+        roles.append(FrameworkJob(job_name("worker", 1), JobDuty.DECIDES, section.master_resources))
         helpers = range(2, section.workers + 1)
     else:
-        roles.append(Role(MASTER, JobDuty.DECIDES, section.master_resources))
+        roles.append(FrameworkJob(MASTER, JobDuty.DECIDES, section.master_resources))
         helpers = range(1, section.workers)
-    roles += [Role(job_name("worker", index), JobDuty.HELPS, section.worker_resources, grace) for index in helpers]
-    roles += [Role(job_name("ps", index), JobDuty.SERVES, section.ps_resources) for index in range(1, section.ps + 1)]
+    roles += [
+        FrameworkJob(job_name("worker", index), JobDuty.HELPS, section.worker_resources, grace) for index in helpers
+    ]
+    roles += [
+        FrameworkJob(job_name("ps", index), JobDuty.SERVES, section.ps_resources) for index in range(1, section.ps + 1)
+    ]
     if section.evaluator_resources is not None:
         last = EVALUATOR_GRACE if finish_grace is None else finish_grace
-        roles.append(Role(EVALUATOR, JobDuty.HELPS, section.evaluator_resources, last))
+        roles.append(FrameworkJob(EVALUATOR, JobDuty.HELPS, section.evaluator_resources, last))
     return roles
 
 
