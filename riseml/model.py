@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from riseml.base.names import HostName, JobName, job_type
 from riseml.base.records import dataclass
+from riseml.base.roles import Role, Scope
 from riseml.base.states import TERMINAL, CompanionKind, JobDuty, Network, Reason, State, Wanted
 from riseml.spec.config.types import (
     DEFAULT_POLICY,
@@ -178,6 +179,24 @@ class Owner:
     user: str
     uid: int
     gid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who has sent a request, and what they may do. The gate makes it for each request."""
+
+    owner: Owner  # of the experiments that they submit
+    role: Role  # on the server
+    scope: Scope  # of the key
+    projects: tuple[tuple[str, Role], ...] = ()  # their team projects, and what they may do there
+    project: str | None = None  # the one team project to which the key is bound
+    key: str = ""  # id of the key or the session; empty on the unix socket
+    address: str = ""  # from which the request came; empty on the unix socket
+
+    @property
+    def user(self) -> str:
+        """Their name."""
+        return self.owner.user
 
 
 @dataclass(frozen=True, slots=True)

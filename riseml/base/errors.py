@@ -8,6 +8,7 @@ RisemlError
     - Conflict              4 / 409   it contradicts what exists already
     - TooLarge              4 / 413   more than one request may have
     - TooSlow               4 / 408   nothing comes of a request any more
+    - Unauthenticated         4 / 401   the server does not know who calls
   x Unreachable             5 / 503   the server or an engine does not answer
     - EngineError           5 / 502   the engine answered and refused
     - StoreError            5 / 503   the store cannot be used, now or ever
@@ -78,6 +79,12 @@ class TooSlow(Refused):
     """The client sends a request so slowly that the server does not wait for the rest."""
 
     http_status = 408
+
+
+class Unauthenticated(Refused):
+    """The server does not know who calls: no key or session came with the request, or none that it takes."""
+
+    http_status = 401
 
 
 class Unreachable(RisemlError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 import socket
@@ -22,7 +21,7 @@ from riseml.base.settings import Settings
 from riseml.base.wire_revision import read_revision
 from riseml.control.actions import Action
 from riseml.executors.pool import HostPool
-from riseml.model import Experiment, Owner
+from riseml.model import Caller, Experiment
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.limits import BodyLimit
 from riseml.server.api.proxied_app import ProxiedApp
@@ -37,6 +36,8 @@ from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_reclaimer import DiskReclaimer
 from riseml.server.data.output_watch import OutputWatch
 from riseml.server.end_recovery import recover_ends
+from riseml.server.gate.server_user import find_server_user
+from riseml.server.gate.socket_gate import SocketGate
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.swarm_reconciler import SwarmReconciler
 from riseml.server.identity import check_store_is_there, read_identity, record_server
@@ -100,6 +101,7 @@ class Application:
     """The served application, and the threads and connections that the process starts and stops with it."""
 
     api: FastAPI
+    gate: SocketGate  # at the unix socket
     loop: ControlLoop
     search_loop: SearchLoop
     webhooks: WebhookLoop
@@ -118,13 +120,16 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     check_store_is_there(settings)
     home = OwnHome(find_location(settings.home), read_identity(settings.identity))
     database = Database(settings.database, _describe_holder(settings), home=home)
-    services = _make_services(settings, config, database, stop)
+    server_user = find_server_user()
+    services = _make_services(settings, config, database, server_user, stop)
     _recover_ends(services)
     webhooks = WebhookLoop(settings.home, desk := _make_webhook_desk(services, database))
     milestones = MilestoneDetector(services.stores.metrics.read_summaries, desk.milestones, desk.news.set)
     services.watchers.metrics.call_when_counted(milestones.note_counted)
     loop = ControlLoop(services, webhooks.note_end)
-    return Application(_make_api(services), loop, _make_search_loop(services), webhooks, database, services)
+    api = _make_api(services)
+    gate = SocketGate(api, server_user)
+    return Application(api, gate, loop, _make_search_loop(services), webhooks, database, services)
 
 
 def _recover_ends(services: Services) -> None:
@@ -165,7 +170,7 @@ def _make_search_loop(services: Services) -> SearchLoop:
 
 
 def _make_services(
-    settings: Settings, config: ServerConfig | None, database: Database, stop: threading.Event
+    settings: Settings, config: ServerConfig | None, database: Database, server_user: Caller, stop: threading.Event
 ) -> Services:
     """Open the stores and the hosts, and make what works with them."""
     experiments = ExperimentStore(database, _make_journal(settings.home))
@@ -227,7 +232,7 @@ def _make_services(
         data=data,
         watchers=watchers,
         loops=loops,
-        web=WebListener(WebAccess(settings.home / "web.json")),
+        web=WebListener(WebAccess(settings.home / "web.json"), lambda session: server_user),
         request_stop=stop.set,
     )
 
@@ -237,7 +242,6 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
     outcomes = OutcomeStore(database)
     metrics = MetricStore(database, logs, experiments.find_patterns)
     return Stores(
-        owner=_find_owner(),
         experiments=experiments,
         pages=ExperimentPages(database),
         outcomes=outcomes,
@@ -310,11 +314,6 @@ def _make_api(services: Services) -> FastAPI:
 def _describe_holder(settings: Settings) -> str:
     """Return the words with which this server tells another one that it holds the store."""
     return f"process {os.getpid()} on {socket.gethostname()} with the home {settings.home}"
-
-
-def _find_owner() -> Owner:
-    """Return the user that runs this server. A dot separates the parts of an ID, so a user's name has none."""
-    return Owner(getpass.getuser().replace(".", "-"), os.getuid(), os.getgid())
 
 
 def _report_silent(host: HostName, error: RisemlError) -> None:

@@ -23,10 +23,10 @@ from riseml.base.folders import check_home, make_private
 from riseml.base.settings import Settings, read_settings
 from riseml.server.app import Application, make_application
 from riseml.server.clock import now
+from riseml.server.gate.socket_connections import SocketConnection
 from riseml.server.home_lock import HomeLock
 from riseml.server.http_config import configure_http
 from riseml.server.server_log import configure_logging
-from riseml.server.socket_gate import SocketGate
 
 _CHECK_INTERVAL = 5.0  # seconds between two checks whether the server is idle, and whether its home is there
 
@@ -134,7 +134,7 @@ async def _answer_requests(
     stop: threading.Event,
 ) -> _Pause:
     """Answer requests at the socket `listener` until the server ends, or can no longer be found at its place."""
-    server = uvicorn.Server(configure_http(SocketGate(application.api)))
+    server = uvicorn.Server(configure_http(application.gate, SocketConnection))
     serving = asyncio.create_task(server.serve(sockets=[listener[0]]))
     await application.services.web.resume(application.api)
     loop = asyncio.get_running_loop()

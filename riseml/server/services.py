@@ -9,7 +9,6 @@ from datetime import datetime
 
 from riseml.base.records import dataclass
 from riseml.base.settings import Settings
-from riseml.model import Owner
 from riseml.server.attendance import Attendance
 from riseml.server.data.clean import Cleaner
 from riseml.server.data.data_fetcher import DataFetcher
@@ -65,7 +64,6 @@ class ServerInfo:
 class Stores:
     """What the server keeps: in the database, and in files of its home."""
 
-    owner: Owner  # the user that runs the server, and owns every experiment and output
     experiments: ExperimentStore
     pages: ExperimentPages  # filtered and sorted lists of experiments, and the last values of their metrics
     outcomes: OutcomeStore  # the outcomes of many experiments, read quickly

@@ -27,6 +27,7 @@ def _describe_refusal(refusal: str) -> dict[str, Any]:
 
 FAILURES: dict[int | str, dict[str, Any]] = {
     400: _describe_refusal("the call is wrong"),
+    401: _describe_refusal("the server does not know who calls"),
     403: _describe_refusal("refused: not allowed, or over a limit"),
     404: _describe_refusal("there is no such thing"),
     409: _describe_refusal("it contradicts what is there"),

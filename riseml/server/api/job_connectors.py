@@ -5,21 +5,21 @@ from __future__ import annotations
 from riseml.base.errors import Conflict, UsageError
 from riseml.base.names import CanonicalId, parse_id
 from riseml.base.states import TERMINAL
-from riseml.model import Job
+from riseml.model import Caller, Job
 from riseml.server.access.job_access import JobConnector
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
 from riseml.server.services import Services, Stores
 
 
-def find_connector(name: str, services: Services) -> JobConnector:
+def find_connector(name: str, caller: Caller, services: Services) -> JobConnector:
     """Return the way into the one job that an ID names.
 
     Raises:
         RisemlError: it names none or several, or the job does not run.
     """
     canonical_id = parse_id(name)
-    find_details(canonical_id, services.stores)
-    experiment = find_single_experiment(canonical_id, services.stores)
+    find_details(canonical_id, caller, services.stores)
+    experiment = find_single_experiment(canonical_id, caller, services.stores)
     return JobConnector(services.hosts, experiment, _find_single_job(canonical_id, experiment.gang))
 
 
@@ -40,13 +40,13 @@ def _find_single_job(canonical_id: CanonicalId, jobs: tuple[Job, ...]) -> Job:
     )
 
 
-def find_running(name: str, stores: Stores) -> int:
+def find_running(name: str, caller: Caller, stores: Stores) -> int:
     """Return the id of an experiment that has not ended.
 
     Raises:
         Conflict: it has ended.
     """
-    experiment = find_single_experiment(parse_id(name), stores)
+    experiment = find_single_experiment(parse_id(name), caller, stores)
     if experiment.state in TERMINAL:
         raise Conflict(f"{name} has ended ({experiment.state.value})", f"`riseml status {name}` says why")
     return experiment.id

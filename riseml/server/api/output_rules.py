@@ -5,6 +5,7 @@ from __future__ import annotations
 from riseml.base.errors import Conflict
 from riseml.base.names import CanonicalId, experiment_name
 from riseml.files.storage_files import StorageFiles
+from riseml.model import Caller
 from riseml.server.api.views.named_experiments import find_details
 from riseml.server.services import Stores
 
@@ -12,7 +13,9 @@ _FULL = 16 << 20
 """A disk with fewer free bytes is full: what runs there gets errors, or will soon."""
 
 
-def check_removable(canonical_id: CanonicalId, stores: Stores, files: StorageFiles | None = None) -> None:
+def check_removable(
+    canonical_id: CanonicalId, caller: Caller, stores: Stores, files: StorageFiles | None = None
+) -> None:
     """Check that the output of an experiment, or of every experiment of a set, may be removed.
 
     Args:
@@ -25,7 +28,7 @@ def check_removable(canonical_id: CanonicalId, stores: Stores, files: StorageFil
         Conflict: an experiment runs, or its output is kept.
     """
     kept_ids = stores.kept_outputs.load_kept()
-    for detail in find_details(canonical_id, stores):
+    for detail in find_details(canonical_id, caller, stores):
         experiment = detail.experiment
         name = experiment_name(experiment.number, experiment.sub)
         if experiment.id in kept_ids:

@@ -18,10 +18,12 @@ from starlette.types import Receive, Scope, Send
 from riseml.base.errors import Refused, RisemlError, StoreError, Unreachable
 from riseml.base.names import parse_id
 from riseml.frameworks.tensorboard import TENSORBOARD, TENSORBOARD_PORT
+from riseml.model import Caller
 from riseml.server.access.job_access import JobConnector
 from riseml.server.access.job_http import BadAnswer, JobExchange
 from riseml.server.api.job_connectors import find_connector, find_running
 from riseml.server.api.views.named_experiments import find_single_experiment
+from riseml.server.gate.request_caller import get_caller
 from riseml.server.services import Services
 from riseml.server.web.proxied_app_auth import PRESENCE, PROXIED_APP_MOUNT
 from riseml.server.web.proxied_app_headers import RawHeaders, choose_answered, choose_asked, find_own_place
@@ -34,14 +36,14 @@ _NO_STORE = {"Cache-Control": "no-store"}
 log = logging.getLogger(__name__)
 
 
-def find_program(name: str, services: Services) -> tuple[JobConnector, int]:
+def find_program(name: str, caller: Caller, services: Services) -> tuple[JobConnector, int]:
     """Return the way to the TensorBoard of an experiment, and its port: no page reaches another job or port.
 
     Raises:
         RisemlError: the experiment has none, or it does not run.
     """
-    experiment = find_single_experiment(parse_id(name), services.stores)
-    connector = find_connector(f"{name}.{TENSORBOARD}", services)
+    experiment = find_single_experiment(parse_id(name), caller, services.stores)
+    connector = find_connector(f"{name}.{TENSORBOARD}", caller, services)
     (job,) = (job for job in experiment.gang if job.name == TENSORBOARD)
     return connector, job.port or TENSORBOARD_PORT
 
@@ -57,24 +59,27 @@ class ProxiedApp:
         """Answer one request."""
         name, _, path = scope["path"].removeprefix(f"{PROXIED_APP_MOUNT}/").partition("/")
         try:
+            caller = get_caller(scope)
             if f"/{path}" == PRESENCE:
-                presence = self._attend_tab(name, await run_in_threadpool(find_running, name, self._services.stores))
+                presence = self._attend_tab(
+                    (name, caller), await run_in_threadpool(find_running, name, caller, self._services.stores)
+                )
                 await StreamingResponse(presence, headers=_NO_STORE, media_type="text/plain")(scope, receive, send)
             elif self._under_way >= _MOST_AT_ONCE:
                 await PlainTextResponse("Too many requests at the same time.\n", 503)(scope, receive, send)
             else:
-                await self._pass_request(name, scope, receive, send)
+                await self._pass_request((name, caller), scope, receive, send)
         except RisemlError as error:
             hint = f"{error.hint}\n" if error.hint else ""
             status = error.http_status if isinstance(error, StoreError) else 502  # 502 is final for the page
             await PlainTextResponse(f"{error.message}\n{hint}", status, _NO_STORE)(scope, receive, send)
 
-    async def _pass_request(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass_request(self, named: tuple[str, Caller], scope: Scope, receive: Receive, send: Send) -> None:
         """Let the program of the job answer, until the browser goes away at the latest."""
         self._under_way += 1
         try:
             body = await _read_body(receive)
-            connector, port = await run_in_threadpool(find_program, name, self._services)
+            connector, port = await run_in_threadpool(find_program, *named, self._services)
             with self._services.watchers.attendance.attend(connector.experiment):
                 exchange = JobExchange(await run_in_threadpool(connector.open_port, port))
                 answer = asyncio.create_task(_give_answer(exchange, f"127.0.0.1:{port}", body, scope, send))
@@ -91,7 +96,7 @@ class ProxiedApp:
         finally:
             self._under_way -= 1
 
-    async def _attend_tab(self, name: str, identity: int) -> AsyncIterator[bytes]:
+    async def _attend_tab(self, named: tuple[str, Caller], identity: int) -> AsyncIterator[bytes]:
         """Send an empty line at intervals while the experiment goes on, then the reason for its end."""
         with (
             self._services.watchers.attendance.attend(identity),
@@ -100,9 +105,9 @@ class ProxiedApp:
             while True:
                 changes.take_changed()
                 try:
-                    await run_in_threadpool(find_running, name, self._services.stores)
+                    await run_in_threadpool(find_running, *named, self._services.stores)
                 except StoreError as error:
-                    log.warning("the store does not say whether %s has ended: %s", name, error.message)
+                    log.warning("the store does not say whether %s has ended: %s", named[0], error.message)
                 except RisemlError as error:
                     yield error.message.encode()
                     return

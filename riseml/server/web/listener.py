@@ -10,13 +10,14 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from riseml.base.errors import Conflict, RisemlError
+from riseml.model import Caller
 from riseml.server.http_config import configure_http
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import read_assets, read_frame
@@ -39,10 +40,12 @@ class WebListener:
 
     Args:
         access: keeps the port, and knows who may pass.
+        find_caller: returns whose session it is.
     """
 
-    def __init__(self, access: WebAccess) -> None:
+    def __init__(self, access: WebAccess, find_caller: Callable[[str], Caller]) -> None:
         self.access = access
+        self._find_caller = find_caller
         self.proxied_apps = ProxiedApps(access.sign)
         self._server: _WebServer | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -121,8 +124,8 @@ class WebListener:
     def _start(self, api: ASGIApp, listeners: list[socket.socket]) -> int:
         """Serve, and return the port."""
         port: int = listeners[0].getsockname()[1]
-        app_auth = ProxiedAppAuth(api, self.proxied_apps, read_frame())
-        web_auth = WebAuth(api, self.access, read_assets(), app_auth, port)
+        app_auth = ProxiedAppAuth(api, self.proxied_apps, read_frame(), self._find_caller)
+        web_auth = WebAuth(api, self.access, read_assets(), app_auth, port, self._find_caller)
         self._server = _WebServer(configure_http(web_auth, WebConnection))
         self._port = port
         self._serving = asyncio.create_task(self._server.serve(sockets=listeners))

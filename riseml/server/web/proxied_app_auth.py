@@ -8,7 +8,7 @@ API.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
@@ -17,6 +17,8 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from riseml.model import Caller
+from riseml.server.gate.request_caller import set_caller
 from riseml.server.web.assets import Asset
 from riseml.server.web.connections import mark_proven
 from riseml.server.web.proxied_app_headers import PROGRAM_POLICY, SAFE_HEADERS
@@ -55,12 +57,20 @@ class ProxiedAppAuth:
         api: has the programs below `PROXIED_APP_MOUNT`.
         proxied_apps: knows who may pass.
         frame: the files of the frame, by their names.
+        find_caller: returns whose session it is; the address of a program belongs to no session.
     """
 
-    def __init__(self, api: ASGIApp, proxied_apps: ProxiedApps, frame: Mapping[str, Asset]) -> None:
+    def __init__(
+        self,
+        api: ASGIApp,
+        proxied_apps: ProxiedApps,
+        frame: Mapping[str, Asset],
+        find_caller: Callable[[str], Caller],
+    ) -> None:
         self._api = api
         self._proxied_apps = proxied_apps
         self._frame = frame
+        self._find_caller = find_caller
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, label: str) -> None:
         """Answer one request to the host of a label."""
@@ -82,7 +92,9 @@ class ProxiedAppAuth:
             return
         mark_proven(scope)
         path = f"{PROXIED_APP_MOUNT}/{self._proxied_apps.find_experiment(label)}{scope['path']}"
-        await self._api({**scope, "path": path}, receive, send_safely)
+        entered = {**scope, "path": path}
+        set_caller(entered, self._find_caller(""))
+        await self._api(entered, receive, send_safely)
 
     def _choose_answer(self, scope: Scope, label: str) -> Response | None:
         """Return the answer of the gate itself; None: the program answers."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
@@ -24,6 +24,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from riseml.base.errors import Refused
+from riseml.model import Caller
+from riseml.server.gate.request_caller import set_caller
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import PAGE, Asset
 from riseml.server.web.connections import is_foreign, mark_proven
@@ -65,15 +67,23 @@ class WebAuth:
         assets: the files of the page.
         app_auth: has the hosts of programs in jobs, which share the port and nothing else.
         port: where it listens.
+        find_caller: returns whose session it is.
     """
 
     def __init__(  # one part of the web access each
-        self, api: ASGIApp, access: WebAccess, assets: Mapping[str, Asset], app_auth: ProxiedAppAuth, port: int
+        self,
+        api: ASGIApp,
+        access: WebAccess,
+        assets: Mapping[str, Asset],
+        app_auth: ProxiedAppAuth,
+        port: int,
+        find_caller: Callable[[str], Caller],
     ) -> None:
         self._api = api
         self._app_auth = app_auth
         self._access = access
         self._assets = assets
+        self._find_caller = find_caller
         self._foreign_bodies = 0  # bytes that are read at this moment
         self._cookie = f"riseml-{port}"  # cookies of several ports of one host share their names
 
@@ -96,7 +106,7 @@ class WebAuth:
         answer = _refuse_length() if body is None else self._choose_answer(scope, body)
         if answer is None:
             mark_proven(scope)
-            await self._api(_enter_api(scope), _give_again(body or b"", scope, receive), send_safely)
+            await self._api(self._enter_api(scope), _give_again(body or b"", scope, receive), send_safely)
         else:
             await answer(scope, receive, send_safely)
 
@@ -126,7 +136,7 @@ class WebAuth:
             return
         mark_proven(scope)
         forwarded = [(name, value) for name, value in scope["headers"] if name not in _HANDSHAKE]
-        await self._api({**_enter_api(scope), "headers": forwarded, "subprotocols": []}, receive, send_accepted)
+        await self._api({**self._enter_api(scope), "headers": forwarded, "subprotocols": []}, receive, send_accepted)
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Return the body of a request that changes something, of a browser with a session; None: it is too long.
@@ -193,6 +203,16 @@ class WebAuth:
             answer.headers[CHALLENGE] = self._access.challenge
         return answer
 
+    def _enter_api(self, scope: Scope) -> Scope:
+        """Return a request as the API knows it, with its caller."""
+        entered = {
+            **scope,
+            "path": scope["path"].removeprefix("/api"),
+            "raw_path": scope["raw_path"].removeprefix(b"/api"),
+        }
+        set_caller(entered, self._find_caller(self._find_session(Headers(scope=scope)) or ""))
+        return entered
+
     def _find_session(self, headers: Headers) -> str | None:
         return self._access.find_session(cookie_parser(headers.get("cookie", "")).get(self._cookie, ""))
 
@@ -219,15 +239,6 @@ def _give_again(body: bytes, scope: Scope, receive: Receive) -> Receive:
         return messages.pop() if messages else await receive()
 
     return receive_again
-
-
-def _enter_api(scope: Scope) -> Scope:
-    """Return a request as the API knows it."""
-    return {
-        **scope,
-        "path": scope["path"].removeprefix("/api"),
-        "raw_path": scope["raw_path"].removeprefix(b"/api"),
-    }
 
 
 def _check_origin(method: str, headers: Headers) -> Response | None:

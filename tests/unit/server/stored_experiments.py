@@ -16,6 +16,7 @@ from riseml.planning.plan import first_jobs
 from riseml.server.app import Application, make_application
 from riseml.server.services import Stores
 from riseml.store.insertion import NewExperiments
+from tests.support.callers import ME
 
 NOW = datetime(2026, 8, 31, 7, 23, 46, tzinfo=UTC)
 
@@ -32,7 +33,7 @@ def open_application(home: Path) -> Iterator[Application]:
 
 def add_experiment(stores: Stores, plan: Plan, state: State = State.CREATED, *, closed: bool = False) -> Experiment:
     """Store an experiment in a state, as this server's user submits it."""
-    new = NewExperiments(stores.owner, plan.project, "", "", ((plan, first_jobs(plan)),))
+    new = NewExperiments(ME.owner, plan.project, "", "", ((plan, first_jobs(plan)),))
     ((detail,), _) = stores.experiments.add_experiments(new, NOW)
     if state is State.CREATED:
         return detail.experiment

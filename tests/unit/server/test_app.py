@@ -11,6 +11,7 @@ import pytest
 
 from riseml.base.errors import StoreError
 from riseml.server.app import make_application
+from tests.support.callers import call_as
 from tests.unit.server.stored_experiments import open_application
 
 
@@ -19,7 +20,7 @@ def test_an_application_answers_with_the_id_of_its_store(tmp_path: Path) -> None
         server = application.services.info.id
 
         async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(application.api)
+            transport = httpx.ASGITransport(call_as(application.api))
             async with httpx.AsyncClient(transport=transport, base_url="http://riseml") as client:
                 return await client.get("/v1/server")
 

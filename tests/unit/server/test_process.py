@@ -25,6 +25,7 @@ from riseml.server.home_lock import HomeLock
 from riseml.server.process import _answer_requests, _bind_socket, _is_idle, _Pause
 from riseml.server.web.access import WebAccess
 from riseml.server.web.listener import WebListener
+from tests.support.callers import ME
 from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.server.data.test_data_fetcher import make_fetcher
 
@@ -41,9 +42,9 @@ def application(tmp_path: Path) -> Any:
         ),
         stores=SimpleNamespace(experiments=SimpleNamespace(count_open=lambda: 0)),
         data=SimpleNamespace(saver=OutputSaver("5e17e4", hosts)),
-        web=WebListener(WebAccess(tmp_path / "web.json")),
+        web=WebListener(WebAccess(tmp_path / "web.json"), lambda session: ME),
     )
-    return SimpleNamespace(services=services, webhooks=SimpleNamespace(has_waiting=lambda: False), api=None)
+    return SimpleNamespace(services=services, webhooks=SimpleNamespace(has_waiting=lambda: False), api=None, gate=None)
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_a_request_under_way_keeps_the_server(
         came.set()
         await release.wait()
 
-    application.api, ended = answer, list[_Pause]()
+    application.gate, ended = answer, list[_Pause]()
     with _bind_socket(settings) as door:
         serving = serve(application, settings, (door, settings.socket.lstat()), stop, ended)
         with socket.socket(socket.AF_UNIX) as client:

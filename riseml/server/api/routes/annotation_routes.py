@@ -11,6 +11,7 @@ from riseml import wire
 from riseml.base.annotations import read_text
 from riseml.base.errors import UsageError
 from riseml.base.names import experiment_name, parse_id
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.experiment_words import find_id
@@ -27,14 +28,16 @@ def add_annotation_routes(router: APIRouter, services: Services) -> None:
     """Add POST /experiments/{name}/annotation, and GET /names/find."""
 
     @router.post("/experiments/{name}/annotation")
-    def change_annotation(name: Name, request: Annotated[wire.AnnotationChange, Body()]) -> wire.AnnotationView:
+    def change_annotation(
+        name: Name, caller: CallerOf, request: Annotated[wire.AnnotationChange, Body()]
+    ) -> wire.AnnotationView:
         canonical_id = parse_id(name)
         if canonical_id.job is not None:
             raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
-        details = find_details(canonical_id, services.stores)
+        details = find_details(canonical_id, caller, services.stores)
         change = _read_change(request)
         subject = Subject(canonical_id.number, canonical_id.sub or 0)
-        annotation = services.stores.annotations.change(services.stores.owner.user, subject, change)
+        annotation = services.stores.annotations.change(details[0].experiment.owner.user, subject, change)
         identity = experiment_name(subject.number, subject.sub or None)
         write_line(log, LogLine(f"{identity} {', '.join(sorted(request)) or 'nothing'} changed", experiment=identity))
         for detail in details:
@@ -43,10 +46,11 @@ def add_annotation_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/names/find")
     def find_name(
+        caller: CallerOf,
         word: Annotated[str, Query(max_length=200, description="a name, a tag or an ID: baseline, baseline.worker.1")],
     ) -> wire.FoundName:
         check_text(word)
-        return {"id": find_id(word, services.stores)}
+        return {"id": find_id(word, caller, services.stores)}
 
 
 def _read_change(request: wire.AnnotationChange) -> AnnotationUpdate:

@@ -17,11 +17,12 @@ from riseml.base.states import TERMINAL, State
 from riseml.control.explain import list_concerned_hosts
 from riseml.control.observation import Observation
 from riseml.control.search_steps import find_excess
-from riseml.model import Environment, SearchRecord, TrialOutcome
+from riseml.model import Caller, Environment, SearchRecord, TrialOutcome
 from riseml.planning.repetition import fold_record
 from riseml.search.importance import Importances, find_importances
 from riseml.search.propose import list_tried
 from riseml.search.space import list_points
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.request_log import describe_kill
 from riseml.server.api.submissions.dry_run import show_tf_configs
 from riseml.server.api.submissions.submit import check_text
@@ -59,34 +60,34 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
     """Add the routes of one experiment, and the kill."""
 
     @router.get("/experiments/{name}")
-    def read_experiment(name: Name) -> wire.ExperimentView:
+    def read_experiment(name: Name, caller: CallerOf) -> wire.ExperimentView:
         canonical_id = parse_id(name)
-        return show_details(find_details(canonical_id, services.stores), canonical_id, services)
+        return show_details(find_details(canonical_id, caller, services.stores), canonical_id, services)
 
     @router.post("/experiments/{name}/kill")
-    def kill_experiment(name: Name) -> wire.ExperimentView:
+    def kill_experiment(name: Name, caller: CallerOf) -> wire.ExperimentView:
         canonical_id = parse_id(name)
         if canonical_id.job is not None:
             raise UsageError(
                 f"{name} is a job, and a job cannot be killed alone",
                 f"`riseml kill {canonical_id.number}` kills its experiment",
             )
-        _request_kill(canonical_id, services)
+        _request_kill(canonical_id, caller, services)
         write_line(log, describe_kill(canonical_id))
-        return show_changed_details(find_details(canonical_id, services.stores), canonical_id, services)
+        return show_changed_details(find_details(canonical_id, caller, services.stores), canonical_id, services)
 
     _add_inspection_routes(router, services)
 
 
-def _request_kill(canonical_id: CanonicalId, services: Services) -> None:
+def _request_kill(canonical_id: CanonicalId, caller: Caller, services: Services) -> None:
     """Store that the user kills an experiment, or a set with its search, and wake both loops."""
-    details = find_details(canonical_id, services.stores)
+    details = find_details(canonical_id, caller, services.stores)
     set_id = details[0].experiment.set_id
     is_running = False
     if set_id is not None and canonical_id.sub is None:
         # end the search first, so that it makes no trial after the members are listed
         is_running = services.stores.searches.request_end(set_id)
-        details = find_details(canonical_id, services.stores)
+        details = find_details(canonical_id, caller, services.stores)
     services.stores.experiments.request_kill([detail.experiment.id for detail in details])
     if not is_running and all(detail.experiment.state in TERMINAL for detail in details):
         for detail in details:  # that wait for the last copy of their output; a kill of what runs gives no copy up
@@ -99,18 +100,20 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
     """Add the routes that inspect one experiment: the variables of its jobs, and why it waits."""
 
     @router.get("/experiments/{name}/tfconfig")
-    def read_tf_configs(name: Name) -> wire.TfConfigs:
+    def read_tf_configs(name: Name, caller: CallerOf) -> wire.TfConfigs:
         canonical_id = parse_id(name)
-        return show_tf_configs(find_single_experiment(canonical_id, services.stores), canonical_id)
+        return show_tf_configs(find_single_experiment(canonical_id, caller, services.stores), canonical_id)
 
     @router.get("/experiments/{name}/environment")
-    def read_job_environments(name: Name) -> wire.JobEnvironments:
+    def read_job_environments(name: Name, caller: CallerOf) -> wire.JobEnvironments:
         canonical_id = parse_id(name)
-        return show_job_environments(find_single_experiment(canonical_id, services.stores), canonical_id, services.data)
+        return show_job_environments(
+            find_single_experiment(canonical_id, caller, services.stores), canonical_id, services.data
+        )
 
     @router.get("/experiments/{name}/explain")
-    def explain_experiment(name: Name) -> wire.ExplanationView:
-        experiment = find_single_experiment(parse_id(name), services.stores)
+    def explain_experiment(name: Name, caller: CallerOf) -> wire.ExplanationView:
+        experiment = find_single_experiment(parse_id(name), caller, services.stores)
         if services.loops.passes.observation is None:
             wait_for_hosts(services.loops)
         observation = services.loops.passes.observation or Observation(now(), {})
@@ -127,11 +130,11 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
     """Add POST /experiments/{name}/trials, which adds trials to a set whose points a search chooses."""
 
     @router.post("/experiments/{name}/trials")
-    def add_trials(name: Name, request: Annotated[wire.TrialRequest, Body()]) -> wire.ExperimentView:
+    def add_trials(name: Name, caller: CallerOf, request: Annotated[wire.TrialRequest, Body()]) -> wire.ExperimentView:
         check_text(request)
         canonical_id = parse_id(name)
-        record = fold_record(find_search(canonical_id, services.stores, "only a search makes further trials"))
-        first = find_details(canonical_id, services.stores)[0].experiment
+        record = fold_record(find_search(canonical_id, caller, services.stores, "only a search makes further trials"))
+        first = find_details(canonical_id, caller, services.stores)[0].experiment
         _check_points(record)
         if first.snapshot and not services.stores.snapshots.has_snapshot(first.snapshot):
             raise Refused(
@@ -142,7 +145,7 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
         services.stores.searches.continue_search(record.id, request["trials"], variables, services.stores.seals.seal)
         write_line(log, LogLine(f"{record.number} {request['trials']} trials added", experiment=str(record.number)))
         services.loops.search_wake.set()
-        return show_changed_details(find_details(canonical_id, services.stores), canonical_id, services)
+        return show_changed_details(find_details(canonical_id, caller, services.stores), canonical_id, services)
 
 
 def _check_points(record: SearchRecord) -> None:
@@ -193,10 +196,12 @@ def add_set_routes(router: APIRouter, stores: Stores) -> None:
 
     @router.get("/experiments/{name}/curves")
     def read_curves(
-        name: Name, metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")]
+        name: Name,
+        caller: CallerOf,
+        metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
     ) -> wire.CurveList:
         check_text([metric])
-        members = [detail.experiment for detail in find_details(parse_id(name), stores)]
+        members = [detail.experiment for detail in find_details(parse_id(name), caller, stores)]
         histories = stores.metrics.read_histories([member.id for member in members], metric)
         reported = [member for member in members if member.id in histories]
         latest = reported[-_MOST_CURVES:]
@@ -207,9 +212,9 @@ def add_set_routes(router: APIRouter, stores: Stores) -> None:
         return {"metric": metric, "total": len(reported), "curves": curves}
 
     @router.get("/experiments/{name}/importance")
-    def read_importance(name: Name) -> wire.ImportanceView:
+    def read_importance(name: Name, caller: CallerOf) -> wire.ImportanceView:
         record = fold_record(
-            find_search(parse_id(name), stores, "only a search has a metric that its parameters decide")
+            find_search(parse_id(name), caller, stores, "only a search has a metric that its parameters decide")
         )
         tables = [_show_importances(table) for table in find_importances(record.plan, record.trials)]
         return {"id": experiment_name(record.number, None), "tables": tables}
@@ -250,17 +255,17 @@ def add_name_routes(router: APIRouter, stores: Stores) -> None:
 
     @router.get("/names")
     def list_names(
+        caller: CallerOf,
         prefix: Annotated[str, Query(max_length=100)] = "",
         running: bool = False,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
     ) -> wire.NameList:
-        names = _find_names(prefix, stores, running=running)
+        names = _find_names(prefix, caller.user, stores, running=running)
         return {"names": list(islice((name for name in names if name.startswith(prefix)), _MOST_NAMES))}
 
 
-def _find_names(prefix: str, stores: Stores, *, running: bool) -> Iterable[str]:
+def _find_names(prefix: str, user: str, stores: Stores, *, running: bool) -> Iterable[str]:
     """Return the names inside the experiment or set that the prefix names; else the newest experiments. For a prefix
     that begins no ID, return names and tags of users."""
-    user = stores.owner.user
     if not _NAME_PREFIX.fullmatch(prefix) and not prefix[:1].isdecimal() and not running:
         return stores.annotations.list_words(user, prefix, _MOST_NAMES)
     begun = _NAME_PREFIX.match(prefix)

@@ -22,7 +22,8 @@ from riseml.files.storage_files import MOST_ENTRIES, FileWriter, ListRequest, St
 from riseml.job_programs.folder_contents import FileUpload
 from riseml.job_programs.folder_listing import Page
 from riseml.job_programs.folder_paths import FileInfo
-from riseml.model import Environment, Experiment
+from riseml.model import Caller, Environment, Experiment
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.output_rules import check_removable
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
@@ -105,57 +106,60 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
     _add_changing_routes(router, services)
 
     @router.get("/files", response_model=wire.FileListing)
-    def list_files(place: PlaceQuery, page: Annotated[_ListingQuery, Depends()]) -> Response:
+    def list_files(caller: CallerOf, place: PlaceQuery, page: Annotated[_ListingQuery, Depends()]) -> Response:
         request = ListRequest(place.path, page.after or None, page.limit, page.deep)
-        listing = _open_storage(place, services).list_files(request)
+        listing = _open_storage(place, caller, services).list_files(request)
         return Response(json.dumps(_show_page(listing)), media_type="application/json")
 
     @router.get("/files/content", response_class=StreamingResponse, responses=_BINARY_ANSWER)
     def read_file(
+        caller: CallerOf,
         place: PlaceQuery,
         start: Annotated[int, Query(ge=0, le=_LARGEST_FILE)] = 0,
         etag: Annotated[str, Query(max_length=200)] = "",
     ) -> StreamingResponse:
-        return _send_content(_open_storage(place, services).read_file(place.path, start, etag or None), start)
+        return _send_content(_open_storage(place, caller, services).read_file(place.path, start, etag or None), start)
 
     @router.put("/files/content", openapi_extra=_BINARY_BODY)
     async def write_file(
-        place: PlaceQuery, upload: Annotated[_UploadQuery, Depends()], request: Request
+        caller: CallerOf, place: PlaceQuery, upload: Annotated[_UploadQuery, Depends()], request: Request
     ) -> wire.FileView:
         file = FileUpload(place.path, upload.upload, upload.size, upload.offset, upload.mtime, upload.executable)
-        files = await asyncio.to_thread(_open_storage, place, services, writes=True)
+        files = await asyncio.to_thread(_open_storage, place, caller, services, writes=True)
         return _show_file(await _receive_content(await asyncio.to_thread(files.write_file, file), request))
 
 
 def _add_changing_routes(router: APIRouter, services: Services) -> None:
     @router.post("/files/folder")
-    def make_folder(place: PlaceQuery) -> wire.FileView:
-        files = _open_storage(place, services, writes=True)
+    def make_folder(caller: CallerOf, place: PlaceQuery) -> wire.FileView:
+        files = _open_storage(place, caller, services, writes=True)
         files.make_folder(place.path)
         return _show_file(files.list_files(ListRequest(place.path, limit=0)).at)
 
     @router.post("/files/link")
-    def make_link(place: PlaceQuery, target: Annotated[str, Query(min_length=1, max_length=4096)]) -> wire.FileView:
-        return _show_file(_open_storage(place, services, writes=True).make_link(place.path, target))
+    def make_link(
+        caller: CallerOf, place: PlaceQuery, target: Annotated[str, Query(min_length=1, max_length=4096)]
+    ) -> wire.FileView:
+        return _show_file(_open_storage(place, caller, services, writes=True).make_link(place.path, target))
 
     @router.post("/files/remove")
-    def remove_files(place: PlaceQuery) -> wire.RemovalView:
+    def remove_files(caller: CallerOf, place: PlaceQuery) -> wire.RemovalView:
         if not place.path:
             raise UsageError("riseml does not remove the root of a storage", "name what is in it")
-        files = _open_storage(place, services, writes=True)
+        files = _open_storage(place, caller, services, writes=True)
         if place.root == "output":
-            check_removable(parse_id(place.of), services.stores, files)
+            check_removable(parse_id(place.of), caller, services.stores, files)
         removed = files.remove_files(place.path, MOST_ENTRIES)
         return {"path": place.path, **removed._asdict()}  # type: ignore[typeddict-item]  # the fields have these names
 
 
-def _open_storage(place: _PlaceQuery, services: Services, *, writes: bool = False) -> StorageFiles:
+def _open_storage(place: _PlaceQuery, caller: Caller, services: Services, *, writes: bool = False) -> StorageFiles:
     if place.root == "data":
-        return open_data(services.hosts, services.stores.owner, writes=writes)
+        return open_data(services.hosts, caller.owner, writes=writes)
     canonical_id = parse_id(place.of)
     if canonical_id.job is not None:
         raise UsageError(f"{canonical_id} is a job", f"output://{canonical_id.number} has the files of all jobs")
-    members = [detail.experiment for detail in find_details(canonical_id, services.stores)]
+    members = [detail.experiment for detail in find_details(canonical_id, caller, services.stores)]
     return open_output(services.hosts, members, canonical_id)
 
 
@@ -209,32 +213,32 @@ def add_output_routes(router: APIRouter, services: Services) -> None:
     """
 
     @router.get("/kept")
-    def list_kept() -> wire.KeptView:
-        return _show_kept(services.stores)
+    def list_kept(caller: CallerOf) -> wire.KeptView:
+        return _show_kept(caller, services.stores)
 
     @router.post("/experiments/{name}/keep")
-    def keep_output(name: Name, keep: bool = True) -> wire.KeptView:  # noqa: FBT001, FBT002  # a query parameter
-        ids = [detail.experiment.id for detail in find_details(parse_id(name), services.stores)]
+    def keep_output(name: Name, caller: CallerOf, keep: bool = True) -> wire.KeptView:  # noqa: FBT001, FBT002  # a query parameter
+        ids = [detail.experiment.id for detail in find_details(parse_id(name), caller, services.stores)]
         if keep:
             services.stores.kept_outputs.keep(ids, now())
         else:
             services.stores.kept_outputs.release(ids)
-        return _show_kept(services.stores)
+        return _show_kept(caller, services.stores)
 
     @router.get("/outputs")
-    def list_outputs(query: Annotated[_OutputQuery, Depends()]) -> wire.OutputPage:
+    def list_outputs(caller: CallerOf, query: Annotated[_OutputQuery, Depends()]) -> wire.OutputPage:
         check_text(query.project)
-        return _find_outputs(query, services)
+        return _find_outputs(query, caller, services)
 
     @router.post("/experiments/{name}/output/remove")
-    def remove_output(name: Name) -> wire.OutputView:
+    def remove_output(name: Name, caller: CallerOf) -> wire.OutputView:
         canonical_id = parse_id(name)
-        experiment = find_single_experiment(canonical_id, services.stores)
-        check_removable(canonical_id, services.stores)
+        experiment = find_single_experiment(canonical_id, caller, services.stores)
+        check_removable(canonical_id, caller, services.stores)
         return _remove_output(experiment, services.hosts)
 
 
-def _show_kept(stores: Stores) -> wire.KeptView:
+def _show_kept(caller: Caller, stores: Stores) -> wire.KeptView:
     experiments = [
         stores.experiments.get_experiment(identity).experiment for identity in stores.kept_outputs.load_kept()
     ]
@@ -246,13 +250,13 @@ def _show_kept(stores: Stores) -> wire.KeptView:
     }
 
 
-def _find_outputs(query: _OutputQuery, services: Services) -> wire.OutputPage:
+def _find_outputs(query: _OutputQuery, caller: Caller, services: Services) -> wire.OutputPage:
     """Return a page of outputs, of the newest experiments first; a large set takes several pages."""
     before = query.before if query.before is None or query.sub is None else query.before + 1
     end = time.monotonic() + _PAGE_SECONDS
     kept_ids = services.stores.kept_outputs.load_kept()
     details = services.stores.experiments.list_experiments(
-        services.stores.owner.user,
+        caller.user,
         ended=True,
         project=query.project,
         limit=_PAGE_NUMBERS,
@@ -340,12 +344,12 @@ def add_saved_routes(router: APIRouter, services: Services) -> None:
     """
 
     @router.get("/experiments/{name}/saved")
-    def read_saved(name: Name) -> wire.SavedView:
-        return _show_saved_output(find_single_experiment(parse_id(name), services.stores), name)
+    def read_saved(name: Name, caller: CallerOf) -> wire.SavedView:
+        return _show_saved_output(find_single_experiment(parse_id(name), caller, services.stores), name)
 
     @router.post("/experiments/{name}/save")
-    def save_output(name: Name, request: wire.SaveRequest | None = None) -> wire.SavedView:
-        experiment = find_single_experiment(parse_id(name), services.stores)
+    def save_output(name: Name, caller: CallerOf, request: wire.SaveRequest | None = None) -> wire.SavedView:
+        experiment = find_single_experiment(parse_id(name), caller, services.stores)
         if experiment.plan.policy.save is not None and experiment.started_at is None:
             raise Refused(f"no job of {name} has run, and there is nothing to save", "`riseml status` shows its state")
         view = _show_saved_output(experiment, name)

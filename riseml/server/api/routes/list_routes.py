@@ -13,6 +13,7 @@ from riseml import wire
 from riseml.base.errors import UsageError
 from riseml.base.names import experiment_name
 from riseml.base.states import State
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.comparison import compare_experiments
 from riseml.server.api.views.record_views import show_all
@@ -120,15 +121,16 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
     """Add GET /experiments, and the routes of metrics for a table of all experiments."""
 
     @router.get("/metrics/names")
-    def list_metric_names() -> wire.MetricNames:
-        return {"names": list(services.stores.pages.last_values.list_names(services.stores.owner.user))}
+    def list_metric_names(caller: CallerOf) -> wire.MetricNames:
+        return {"names": list(services.stores.pages.last_values.list_names(caller.user))}
 
     @router.get("/metrics/values")
     def read_metric_values(
+        caller: CallerOf,
         metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
     ) -> wire.MetricLastValues:
         check_text([metric])
-        last_values = services.stores.pages.last_values.read_values(services.stores.owner.user, metric)
+        last_values = services.stores.pages.last_values.read_values(caller.user, metric)
         return {
             "metric": metric,
             "values": {experiment_name(number, sub): last for number, sub, last in last_values.values()},
@@ -136,21 +138,22 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments")
     def list_experiments(
+        caller: CallerOf,
         query: Annotated[ListQuery, Depends()],
         filters: Annotated[ListFilters, Depends()],
         metric: Annotated[MetricFilter, Depends()],
         annotations: Annotated[AnnotationQuery, Depends()],
     ) -> wire.ExperimentList:
         if filters.asks_for_page or metric.metric:
-            details = _read_page(query, filters, metric, annotations.filter, services.stores)
+            details = _read_page(query, filters, metric, annotations.filter, caller.user, services.stores)
         else:
-            details = _read_list(query, annotations.filter, services.stores)
-        if filters.user not in (None, services.stores.owner.user):
+            details = _read_list(query, annotations.filter, caller.user, services.stores)
+        if filters.user not in (None, caller.user):
             details = ()
         sets = {detail.experiment.set_id for detail in details if detail.experiment.set_id is not None}
         searches = services.stores.searches.load_searches(sets)
         numbers = {detail.experiment.number for detail in details}
-        annotation_map = services.stores.annotations.load(services.stores.owner.user, numbers)
+        annotation_map = services.stores.annotations.load(caller.user, numbers)
         last_values = _read_last_values(details, services)
         return {"experiments": show_all(details, services.hosts.roots, searches, last_values, annotation_map)}
 
@@ -164,9 +167,11 @@ def _read_last_values(
     return {**stores.pages.last_values.read_values_of(ids), **stores.metrics.peek_last_values(ids)}
 
 
-def _read_list(query: ListQuery, annotation_filter: AnnotationFilter, stores: Stores) -> tuple[ExperimentDetail, ...]:
+def _read_list(
+    query: ListQuery, annotation_filter: AnnotationFilter, user: str, stores: Stores
+) -> tuple[ExperimentDetail, ...]:
     return stores.experiments.list_experiments(
-        stores.owner.user,
+        user,
         ended=query.ended,
         project=query.project,
         limit=query.limit,
@@ -177,7 +182,12 @@ def _read_list(query: ListQuery, annotation_filter: AnnotationFilter, stores: St
 
 
 def _read_page(
-    query: ListQuery, filters: ListFilters, metric: MetricFilter, annotation_filter: AnnotationFilter, stores: Stores
+    query: ListQuery,
+    filters: ListFilters,
+    metric: MetricFilter,
+    annotation_filter: AnnotationFilter,
+    user: str,
+    stores: Stores,
 ) -> tuple[ExperimentDetail, ...]:
     if query.before is not None and filters.sort not in (None, "-number"):
         raise UsageError("`before` names the next page of the newest numbers alone", "give an offset with this sort")
@@ -200,18 +210,19 @@ def _read_page(
         least=metric.least,
         most=metric.most,
     )
-    return stores.pages.read_page(stores.owner.user, page)
+    return stores.pages.read_page(user, page)
 
 
 def add_result_routes(router: APIRouter, stores: Stores) -> None:
     """Add /comparison, /results and /results/groups, which put experiments side by side."""
 
     @router.get("/comparison")
-    def compare(names: Names) -> wire.ComparisonView:
-        return compare_experiments([name[:200] for name in names], stores, now())
+    def compare(names: Names, caller: CallerOf) -> wire.ComparisonView:
+        return compare_experiments([name[:200] for name in names], caller, stores, now())
 
     @router.get("/results")
     def read(
+        caller: CallerOf,
         names: Annotated[list[str] | None, Query(alias="of", max_length=100)] = None,
         project: Annotated[str | None, Query(max_length=128)] = None,
         where: Annotated[list[str] | None, Query(max_length=20)] = None,
@@ -222,10 +233,11 @@ def add_result_routes(router: APIRouter, stores: Stores) -> None:
         check_text([project, sort, where])
         named = tuple(name[:200] for name in names or ())
         query = ResultQuery(named, project, tuple(where or ()), sort, archived, limit)
-        return read_results(query, stores, now())
+        return read_results(query, caller, stores, now())
 
     @router.get("/results/groups")
     def read_by_point(
+        caller: CallerOf,
         names: Annotated[list[str] | None, Query(alias="of", max_length=100)] = None,
         project: Annotated[str | None, Query(max_length=128)] = None,
         where: Annotated[list[str] | None, Query(max_length=20)] = None,
@@ -235,4 +247,4 @@ def add_result_routes(router: APIRouter, stores: Stores) -> None:
     ) -> wire.GroupList:
         check_text([project, sort, where, column])
         query = ResultQuery(tuple(name[:200] for name in names or ()), project, tuple(where or ()), sort, archived)
-        return read_groups(query, column, stores, now())
+        return read_groups(query, column, caller, stores, now())

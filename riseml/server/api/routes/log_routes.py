@@ -15,7 +15,8 @@ from riseml.base.names import experiment_name, parse_id
 from riseml.base.records import dataclass
 from riseml.base.settings import HEARTBEAT_HEADER, MOST_TAIL
 from riseml.base.states import SENTENCES
-from riseml.model import Experiment
+from riseml.model import Caller, Experiment
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.merged_log.log_check import prepare_log
 from riseml.server.api.merged_log.log_entries import format_moment, name_stream
 from riseml.server.api.merged_log.log_stream import stream_entries
@@ -66,10 +67,10 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
     """Add /experiments/{name}/logs."""
 
     @router.get("/experiments/{name}/logs", response_class=StreamingResponse, responses=_NDJSON)
-    def read_logs(name: Name, query: Annotated[_LogParameters, Depends()]) -> StreamingResponse:
+    def read_logs(name: Name, caller: CallerOf, query: Annotated[_LogParameters, Depends()]) -> StreamingResponse:
         canonical_id = parse_id(name)
         _check_since(query.since)
-        details = find_details(canonical_id, services.stores)
+        details = find_details(canonical_id, caller, services.stores)
         for detail in details:
             prepare_log(detail.experiment, services.stores.logs)
         ids = tuple(detail.experiment.id for detail in details)
@@ -121,9 +122,9 @@ def add_line_routes(router: APIRouter, stores: Stores) -> None:
     lines = LineIndexes(stores.logs)
 
     @router.get("/experiments/{name}/events")
-    def list_events(name: Name) -> wire.EventList:
+    def list_events(name: Name, caller: CallerOf) -> wire.EventList:
         canonical_id = parse_id(name)
-        experiment = find_single_experiment(canonical_id, stores)
+        experiment = find_single_experiment(canonical_id, caller, stores)
         events = stores.experiments.read_events(experiment.id, 0)
         wants_all = canonical_id.job is None
         selected = [event for event in events if wants_all or (event.job is not None and canonical_id.names(event.job))]
@@ -131,22 +132,27 @@ def add_line_routes(router: APIRouter, stores: Stores) -> None:
 
     @router.get("/experiments/{name}/lines")
     def read_lines(
-        name: Name, first: First = 0, count: Annotated[int, Query(ge=0, le=_MOST_LINES)] = 500, level: Level = None
+        name: Name,
+        caller: CallerOf,
+        first: First = 0,
+        count: Annotated[int, Query(ge=0, le=_MOST_LINES)] = 500,
+        level: Level = None,
     ) -> wire.LinePage:
-        experiment, selection = _select_lines(name, level, stores)
+        experiment, selection = _select_lines(name, caller, level, stores)
         total, outputs = lines.read_page(selection, first, count)
         return {"total": total, "lines": [_show_line(experiment, output) for output in outputs]}
 
     @router.get("/experiments/{name}/lines/matches")
     def search_lines(
         name: Name,
+        caller: CallerOf,
         text: Annotated[str, Query(min_length=1, max_length=200)],
         first: Annotated[int, Query(ge=0, le=_MOST_LINE_NUMBER)] = 0,
         most: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
         level: Level = None,
     ) -> wire.LineMatches:
         check_text(text)
-        total, matches, following = lines.search(_select_lines(name, level, stores)[1], text, first, most)
+        total, matches, following = lines.search(_select_lines(name, caller, level, stores)[1], text, first, most)
         return {"total": total, "matches": matches, "next": following}
 
 
@@ -163,9 +169,9 @@ def _show_event(experiment: Experiment, event: StateEvent) -> wire.EventView:
     }
 
 
-def _select_lines(name: str, level: str | None, stores: Stores) -> tuple[Experiment, Selection]:
+def _select_lines(name: str, caller: Caller, level: str | None, stores: Stores) -> tuple[Experiment, Selection]:
     canonical_id = parse_id(name)
-    experiment = find_single_experiment(canonical_id, stores)
+    experiment = find_single_experiment(canonical_id, caller, stores)
     prepare_log(experiment, stores.logs)
     return experiment, Selection(experiment.id, canonical_id, None if level is None else LogLevel(level))
 

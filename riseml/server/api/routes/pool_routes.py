@@ -17,6 +17,7 @@ from riseml.base.settings import PROCESS
 from riseml.base.states import Network
 from riseml.control.observation import Observation
 from riseml.model import Experiment, Job
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.explain import show_queue
 from riseml.server.api.views.pool_usage import CpuUsageSum
@@ -289,13 +290,13 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
         return show_queue(services.stores.experiments.load_world(), observation, services.hosts.names, limit)
 
     @router.get("/pool/usage")
-    def read_usage(hours: Annotated[int, Query(ge=1, le=_MOST_HOURS)] = 6) -> wire.PoolUsage:
+    def read_usage(caller: CallerOf, hours: Annotated[int, Query(ge=1, le=_MOST_HOURS)] = 6) -> wire.PoolUsage:
         end = int(now().timestamp()) + 1
         span = Span(end - hours * _HOUR, end)
         step = -(-hours * _HOUR // _MOST_POINTS // _MINUTE) * _MINUTE or _MINUTE
         usage = CpuUsageSum(span, step)
         left_out = 0
-        jobs = _list_jobs_since(services.stores, datetime.fromtimestamp(span.since, UTC))
+        jobs = _list_jobs_since(caller.user, services.stores, datetime.fromtimestamp(span.since, UTC))
         for count, (experiment, job) in enumerate(jobs):
             if count < _MOST_SAMPLED_JOBS:
                 _add_job_use(usage, experiment, job, services.watchers)
@@ -320,9 +321,8 @@ def _add_job_use(usage: CpuUsageSum, experiment: Experiment, job: Job, watchers:
         log.warning("the samples of experiment %s cannot be read: %s", experiment.number, error)
 
 
-def _list_jobs_since(stores: Stores, since: datetime) -> Iterator[tuple[Experiment, Job]]:
+def _list_jobs_since(user: str, stores: Stores, since: datetime) -> Iterator[tuple[Experiment, Job]]:
     """Yield the jobs that may have run since a moment: those that run, then those that have ended, the last first."""
-    user = stores.owner.user
     running = stores.experiments.list_experiments(user, ended=False, project=None, limit=None)
     query = PageQuery(PageSort.ENDED, limit=_MOST_ENDED)
     listed_ids: set[int] = set()

@@ -19,6 +19,7 @@ from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import CanonicalId, experiment_name, parse_id
 from riseml.base.states import PLACED
 from riseml.model import Experiment, Job
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.metric_views import show_history, show_summary
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
@@ -47,12 +48,13 @@ def add_sample_routes(router: APIRouter, services: Services) -> None:
     @router.get("/experiments/{name}/samples")
     def read_samples(
         name: Name,
+        caller: CallerOf,
         since: Annotated[datetime | None, Query(description="read what jobs have used; RFC 3339")] = None,
         until: Annotated[datetime | None, Query(description="RFC 3339; by default now, or the last end")] = None,
         step: Annotated[int | None, Query(ge=1, le=_LONGEST_STEP, description="seconds of each mean")] = None,
     ) -> wire.Samples | wire.SampleHistory:
         canonical_id = parse_id(name)
-        experiments = [detail.experiment for detail in find_details(canonical_id, services.stores)]
+        experiments = [detail.experiment for detail in find_details(canonical_id, caller, services.stores)]
         if since is None and until is None and step is None:
             return _show_samples(experiments, canonical_id, services)
         jobs = [
@@ -63,9 +65,8 @@ def add_sample_routes(router: APIRouter, services: Services) -> None:
         return _show_history(jobs, span, step, services.watchers)
 
     @router.get("/samples")
-    def read_all_samples() -> wire.Samples:
-        user = services.stores.owner.user
-        details = services.stores.experiments.list_experiments(user, ended=False, project=None, limit=None)
+    def read_all_samples(caller: CallerOf) -> wire.Samples:
+        details = services.stores.experiments.list_experiments(caller.user, ended=False, project=None, limit=None)
         running = [detail.experiment for detail in details if detail.experiment.ended_at is None]
         samples = _show_samples(running, None, services)["samples"]
         return {"samples": [sample for sample in samples if sample["state"] in _PLACED_NAMES]}
@@ -152,16 +153,18 @@ def add_metric_routes(router: APIRouter, stores: Stores) -> None:
     """Add /experiments/{name}/metrics, the values that jobs reported, and the history of a metric."""
 
     @router.get("/experiments/{name}/metrics")
-    def read_metrics(name: Name) -> wire.MetricsList:
-        experiments = [detail.experiment for detail in find_details(parse_id(name), stores)]
+    def read_metrics(name: Name, caller: CallerOf) -> wire.MetricsList:
+        experiments = [detail.experiment for detail in find_details(parse_id(name), caller, stores)]
         tallies = stores.metrics.read_tallies([experiment.id for experiment in experiments])
         return {"experiments": [_show_tally(experiment, tallies.get(experiment.id)) for experiment in experiments]}
 
     @router.get("/experiments/{name}/metrics/history")
     def read_history(
-        name: Name, metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")]
+        name: Name,
+        caller: CallerOf,
+        metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
     ) -> wire.MetricHistoryView:
-        experiment = find_single_experiment(parse_id(name), stores)
+        experiment = find_single_experiment(parse_id(name), caller, stores)
         identity = experiment_name(experiment.number, experiment.sub)
         summaries = stores.metrics.read_summaries([experiment.id]).get(experiment.id, {})
         if metric not in summaries:
@@ -175,8 +178,8 @@ def add_straggler_routes(router: APIRouter, services: Services) -> None:
     trends = SeenTrends()
 
     @router.get("/experiments/{name}/stragglers")
-    def read_stragglers(name: Name) -> wire.Stragglers:
-        experiment = find_single_experiment(parse_id(name), services.stores)
+    def read_stragglers(name: Name, caller: CallerOf) -> wire.Stragglers:
+        experiment = find_single_experiment(parse_id(name), caller, services.stores)
         lines = services.loops.pump.count_lines()
         keys = [(job, experiment.key_of(job)) for job in experiment.gang]
         samples = [

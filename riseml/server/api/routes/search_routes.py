@@ -12,6 +12,7 @@ from riseml.base.errors import Refused, UsageError
 from riseml.base.names import CanonicalId, parse_id
 from riseml.base.states import TERMINAL, Wanted
 from riseml.model import SearchPlan
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.views.named_experiments import find_details, show_changed_details
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
@@ -30,10 +31,11 @@ def add_search_routes(router: APIRouter, services: Services) -> None:
     @router.post("/experiments/{name}/search")
     def change_set(
         name: Annotated[str, Path(max_length=200, description="the canonical ID of a set: 144, paul.144")],
+        caller: CallerOf,
         request: Annotated[wire.SetChangeRequest, Body()],
     ) -> wire.ExperimentView:
         canonical_id = parse_id(name)
-        details = find_details(canonical_id, services.stores)
+        details = find_details(canonical_id, caller, services.stores)
         set_id = _find_set(canonical_id, details)
         change = SetChange(request["paused"], request["concurrency"], request["stop"])
         if not _has_ended(set_id, details, services) or not change.stop:
@@ -45,7 +47,7 @@ def add_search_routes(router: APIRouter, services: Services) -> None:
             services.loops.search_wake.set()
             for detail in details:
                 services.loops.notifier.publish_records(detail.experiment.id)
-        return show_changed_details(find_details(canonical_id, services.stores), canonical_id, services)
+        return show_changed_details(find_details(canonical_id, caller, services.stores), canonical_id, services)
 
 
 def _find_set(canonical_id: CanonicalId, details: tuple[ExperimentDetail, ...]) -> int:

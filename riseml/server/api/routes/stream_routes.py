@@ -18,7 +18,9 @@ from riseml import wire
 from riseml.base.errors import Conflict, RisemlError, StoreError, UsageError
 from riseml.base.names import experiment_name, parse_id
 from riseml.base.stream_messages import CommandRequest, StreamMessage, StreamReady, decode_message, encode_message
+from riseml.model import Caller
 from riseml.server.access.stream_relay import end_in_thread, make_failure, relay_stream
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.job_connectors import find_connector, find_running
 from riseml.server.api.proxied_app import find_program
 from riseml.server.api.routes.experiment_routes import Name
@@ -35,7 +37,7 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
     """Add the command and the ports of a job, and the presence of a client, which keeps a companion running."""
 
     @router.websocket("/experiments/{name}/command")
-    async def run_command(websocket: WebSocket, name: Name) -> None:
+    async def run_command(websocket: WebSocket, name: Name, caller: CallerOf) -> None:
         client = _WebSocketClient(websocket)
         if not await client.accept():
             return
@@ -43,7 +45,7 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
             request = await _receive_request(client)
             if request is None:
                 return
-            connector = await run_in_threadpool(find_connector, name, services)
+            connector = await run_in_threadpool(find_connector, name, caller, services)
             stream = await run_in_threadpool(connector.open_command, request)
         except RisemlError as error:
             await client.refuse(error)
@@ -54,12 +56,14 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
         await client.close()
 
     @router.websocket("/experiments/{name}/ports/{port}")
-    async def connect_port(websocket: WebSocket, name: Name, port: Annotated[int, Path(ge=1, le=65535)]) -> None:
+    async def connect_port(
+        websocket: WebSocket, name: Name, caller: CallerOf, port: Annotated[int, Path(ge=1, le=65535)]
+    ) -> None:
         client = _WebSocketClient(websocket)
         if not await client.accept():
             return
         try:
-            connector = await run_in_threadpool(find_connector, name, services)
+            connector = await run_in_threadpool(find_connector, name, caller, services)
             stream = await run_in_threadpool(connector.open_port, port)
         except RisemlError as error:
             await client.refuse(error)
@@ -73,18 +77,18 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
 
 def _add_presence_route(router: APIRouter, services: Services) -> None:
     @router.websocket("/experiments/{name}/presence")
-    async def attend_experiment(websocket: WebSocket, name: Name) -> None:
+    async def attend_experiment(websocket: WebSocket, name: Name, caller: CallerOf) -> None:
         client = _WebSocketClient(websocket)
         if not await client.accept():
             return
         try:
-            identity = await run_in_threadpool(find_running, name, services.stores)
+            identity = await run_in_threadpool(find_running, name, caller, services.stores)
         except RisemlError as error:
             await client.refuse(error)
             return
         with services.watchers.attendance.attend(identity):
             await client.send(StreamReady())
-            await _wait_for_end(client, services, name, identity)
+            await _wait_for_end(client, services, (name, caller), identity)
         await client.close()
 
 
@@ -94,13 +98,13 @@ def add_proxied_app_routes(router: APIRouter, services: Services) -> None:
     """
 
     @router.post("/experiments/{name}/address")
-    def invite_browser(name: Name) -> wire.ProxiedAppAddress:
+    def invite_browser(name: Name, caller: CallerOf) -> wire.ProxiedAppAddress:
         port = services.web.port
         if port is None:
             raise Conflict("the web page is closed", "`riseml web` opens it")
         canonical_id = parse_id(name)
         title = experiment_name(canonical_id.number, canonical_id.sub)
-        connector, program_port = find_program(title, services)
+        connector, program_port = find_program(title, caller, services)
         with services.watchers.attendance.attend(connector.experiment):
             stream = connector.open_port(program_port)  # it listens
         stream.socket.close()
@@ -167,16 +171,16 @@ async def _receive_request(client: _WebSocketClient) -> CommandRequest | None:
     raise UsageError("a stream of a command begins with the command")
 
 
-async def _wait_for_end(client: _WebSocketClient, services: Services, name: str, identity: int) -> None:
+async def _wait_for_end(client: _WebSocketClient, services: Services, named: tuple[str, Caller], identity: int) -> None:
     """Return when the client is gone. When the experiment ends before that, tell the client."""
     disconnect = asyncio.create_task(client.receive())
     with services.loops.notifier.subscribe((identity,)) as subscription:
         while not disconnect.done():
             subscription.take_changed()
             try:
-                await run_in_threadpool(find_running, name, services.stores)
+                await run_in_threadpool(find_running, *named, services.stores)
             except StoreError as error:
-                log.warning("the store does not say whether %s has ended: %s", name, error.message)
+                log.warning("the store does not say whether %s has ended: %s", named[0], error.message)
             except RisemlError as error:
                 await client.send(make_failure(error))
                 break

@@ -14,6 +14,8 @@ from riseml.base.errors import NotFound, UsageError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.names import parse_id
 from riseml.files.archives.project_files import ProjectFiles, write_tar
+from riseml.model import Caller
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.request_log import describe_accepted
 from riseml.server.api.routes.experiment_routes import Name
@@ -67,15 +69,15 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
     _add_snapshot_routes(router, services)
 
     @router.post("/plans")
-    def plan(submission: Submission) -> wire.PlanView:
+    def plan(submission: Submission, caller: CallerOf) -> wire.PlanView:
         planned = plan_submission(submission, services.stores.snapshots)
         if submission.get("pull"):
             planned = pull_images(planned, services.hosts)
-        return show_plan(submission, planned, services, now())
+        return show_plan(submission, planned, caller, services, now())
 
     @router.post("/experiments", status_code=201, responses=_KNOWN_KEY)
-    def submit(submission: Submission, response: Response) -> wire.ExperimentView:
-        experiment = _find_known(submission.get("key"), services)
+    def submit(submission: Submission, caller: CallerOf, response: Response) -> wire.ExperimentView:
+        experiment = _find_known(submission.get("key"), caller, services)
         if experiment is not None:
             response.status_code = 200
             return experiment
@@ -83,33 +85,33 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         if submission.get("pull"):
             planned = pull_images(planned, services.hosts)
         reach(Point.REQUEST_READ)
-        return _store_submission(make_new_experiments(submission, planned, services.stores.owner), services, response)
+        return _store_submission(make_new_experiments(submission, planned, caller.owner), services, response)
 
     @router.post("/experiments/check", status_code=204, response_class=Response)
-    def check(submission: Submission) -> Response:
-        make_new_experiments(submission, _plan_and_check_room(submission, services), services.stores.owner)
+    def check(submission: Submission, caller: CallerOf) -> Response:
+        make_new_experiments(submission, _plan_and_check_room(submission, services), caller.owner)
         return Response(status_code=204)
 
     @router.post("/tensorboards", status_code=201, responses=_KNOWN_KEY)
-    def submit_tensorboard(request: TensorBoardRequest, response: Response) -> wire.ExperimentView:
+    def submit_tensorboard(request: TensorBoardRequest, caller: CallerOf, response: Response) -> wire.ExperimentView:
         check_text(request)
-        experiment = _find_known(request.get("key"), services)
+        experiment = _find_known(request.get("key"), caller, services)
         if experiment is not None:
             response.status_code = 200
             return experiment
         _check_choice(request.get("executor"), services)
-        submitted = make_tensorboard(request, services)
+        submitted = make_tensorboard(request, caller, services)
         check_room([submitted.plans[0][0]], services)
         return _store_submission(submitted, services, response)
 
 
-def _find_known(key: str | None, services: Services) -> wire.ExperimentView | None:
+def _find_known(key: str | None, caller: Caller, services: Services) -> wire.ExperimentView | None:
     """Return what a submission with this key has made before; None: nothing.
 
     The server accepted it before, so it is not checked again, for example against the room on the hosts.
     """
     check_text(key)
-    details = () if key is None else services.stores.experiments.find_submitted(services.stores.owner.user, key)
+    details = () if key is None else services.stores.experiments.find_submitted(caller.user, key)
     return show_details(details, None, services) if details else None
 
 
@@ -178,8 +180,8 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
     """
 
     @router.get("/experiments/{name}/capsule")
-    def read_capsule(name: Name) -> wire.CapsuleView:
-        detail = find_details(parse_id(name), services.stores)[0]
+    def read_capsule(name: Name, caller: CallerOf) -> wire.CapsuleView:
+        detail = find_details(parse_id(name), caller, services.stores)[0]
         if detail.experiment.plan.companion is not None:
             raise UsageError(
                 f"{name} trains nothing, and has no capsule", "name an experiment that `riseml train` made"

@@ -9,7 +9,7 @@ from riseml import wire
 from riseml.base.errors import Conflict, NotFound, Refused, Unreachable, UsageError
 from riseml.base.names import HostName, experiment_name, parse_id
 from riseml.base.states import TERMINAL
-from riseml.model import Experiment
+from riseml.model import Caller, Experiment
 from riseml.planning.companions import NamedOutputs, choose_environment, plan_tensorboard
 from riseml.planning.plan import first_jobs
 from riseml.server.api.views.named_experiments import find_details
@@ -22,7 +22,7 @@ MOST_SHOWN = 500  # experiments in one TensorBoard
 _LEFT_AFTER = 60.0  # seconds without a client after which a TensorBoard ends
 
 
-def find_outputs(names: Sequence[str], stores: Stores) -> tuple[NamedOutputs, ...]:
+def find_outputs(names: Sequence[str], caller: Caller, stores: Stores) -> tuple[NamedOutputs, ...]:
     """Return the experiments and sets whose outputs the user wants to see, each once.
 
     Raises:
@@ -30,14 +30,14 @@ def find_outputs(names: Sequence[str], stores: Stores) -> tuple[NamedOutputs, ..
         Conflict: one of them has not begun.
         UsageError: an ID names a job, or there are too many experiments.
     """
-    outputs = tuple(_find_named(name, stores) for name in dict.fromkeys(names))
+    outputs = tuple(_find_named(name, caller, stores) for name in dict.fromkeys(names))
     count = sum(len(output.members) for output in outputs)
     if count > MOST_SHOWN:
         raise UsageError(f"one TensorBoard shows at most {MOST_SHOWN} experiments, and these are {count}", "name fewer")
     return outputs
 
 
-def make_tensorboard(request: wire.TensorBoardRequest, services: Services) -> NewExperiments:
+def make_tensorboard(request: wire.TensorBoardRequest, caller: Caller, services: Services) -> NewExperiments:
     """Return the record to store for a TensorBoard.
 
     Raises:
@@ -46,7 +46,7 @@ def make_tensorboard(request: wire.TensorBoardRequest, services: Services) -> Ne
         Unreachable: the host of the outputs does not answer, or is not in the pool.
         RisemlError: as `find_outputs`.
     """
-    outputs = find_outputs(request["experiments"], services.stores)
+    outputs = find_outputs(request["experiments"], caller, services.stores)
     host = _find_host(outputs, services.hosts)
     for output in outputs:
         _check_folder(output, services.hosts)
@@ -54,7 +54,7 @@ def make_tensorboard(request: wire.TensorBoardRequest, services: Services) -> Ne
     services.data.fetcher.check_plans([plan])
     source = choose_environment(outputs)
     return NewExperiments(
-        owner=services.stores.owner,
+        owner=caller.owner,
         project=plan.project,
         config="",
         snapshot=source.snapshot if plan.image.files else "",
@@ -64,13 +64,13 @@ def make_tensorboard(request: wire.TensorBoardRequest, services: Services) -> Ne
     )
 
 
-def _find_named(name: str, stores: Stores) -> NamedOutputs:
+def _find_named(name: str, caller: Caller, stores: Stores) -> NamedOutputs:
     canonical_id = parse_id(name)
     if canonical_id.job is not None:
         raise UsageError(
             f"{canonical_id} is a job", f"name its experiment: {experiment_name(canonical_id.number, canonical_id.sub)}"
         )
-    members = tuple(detail.experiment for detail in find_details(canonical_id, stores))
+    members = tuple(detail.experiment for detail in find_details(canonical_id, caller, stores))
     is_set = members[0].set_id is not None and canonical_id.sub is None
     title = experiment_name(canonical_id.number, canonical_id.sub)
     for member in members:

@@ -16,7 +16,7 @@ from riseml.control.explain import explain_experiment
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
 from riseml.files.storage.outputs import show_output
-from riseml.model import Experiment, HostObservation, Image, Job, Plan, PlannedJob, World, resolve_base
+from riseml.model import Caller, Experiment, HostObservation, Image, Job, Owner, Plan, PlannedJob, World, resolve_base
 from riseml.planning.grid import makes_set
 from riseml.planning.launch import (
     JobFolders,
@@ -43,7 +43,9 @@ _PASSED = "\0"
 log = logging.getLogger(__name__)
 
 
-def show_plan(submission: wire.Submission, planned: Planned, services: Services, moment: datetime) -> wire.PlanView:
+def show_plan(
+    submission: wire.Submission, planned: Planned, caller: Caller, services: Services, moment: datetime
+) -> wire.PlanView:
     """Return the jobs that would run, and where, if the user submitted now."""
     first = planned.plans[0]
     images = {image: _find_image(resolve_base(image, planned.resolved), services.hosts) for image in first.images}
@@ -51,7 +53,7 @@ def show_plan(submission: wire.Submission, planned: Planned, services: Services,
     environments = {
         image: _show_environment(found_image, services.hosts, synced=synced) for image, found_image in images.items()
     }
-    experiments = _make_experiments(planned, services.stores, moment)
+    experiments = _make_experiments(planned, caller.owner, services.stores, moment)
     world, observation = _add_to_world(experiments, services, images[first.image].hosts, moment)
     world = place_gangs(world, observation)
     candidates = world.experiments[-len(planned.plans) :]
@@ -159,10 +161,9 @@ def show_tf_configs(experiment: Experiment, canonical_id: CanonicalId) -> wire.T
     return {"id": name, "configs": {job.name: find_tf_config(experiment, job) for job in jobs}}
 
 
-def _make_experiments(planned: Planned, stores: Stores, moment: datetime) -> tuple[Experiment, ...]:
+def _make_experiments(planned: Planned, owner: Owner, stores: Stores, moment: datetime) -> tuple[Experiment, ...]:
     """Return the records as a submission would store them next, with their environments already built."""
     train = planned.spec.train
-    owner = stores.owner
     last = stores.experiments.list_experiments(owner.user, ended=True, project=None, limit=1)
     number = 1 + max((detail.experiment.number for detail in last), default=0)
     experiments = tuple(

@@ -10,7 +10,7 @@ from typing import Any
 from riseml import wire
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import experiment_name, job_type, parse_id
-from riseml.model import Experiment, Image, Plan, PlannedJob, resolve_base
+from riseml.model import Caller, Experiment, Image, Plan, PlannedJob, resolve_base
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.named_experiments import find_details
 from riseml.server.api.views.record_views import count_run_seconds, show_time
@@ -31,11 +31,12 @@ Texts = Mapping[str, str]
 """The compared values of one experiment, by name."""
 
 
-def compare_experiments(names: Sequence[str], stores: Stores, moment: datetime) -> wire.ComparisonView:
+def compare_experiments(names: Sequence[str], caller: Caller, stores: Stores, moment: datetime) -> wire.ComparisonView:
     """Return the differences between the experiments with these IDs.
 
     Args:
         names: IDs of experiments.
+        caller: who asks.
         stores: of the server.
         moment: now.
 
@@ -43,7 +44,7 @@ def compare_experiments(names: Sequence[str], stores: Stores, moment: datetime) 
         NotFound: there is no such experiment.
         UsageError: an ID names a set or a job.
     """
-    details = [_find_experiment(name, stores) for name in names]
+    details = [_find_experiment(name, caller, stores) for name in names]
     experiments = [detail.experiment for detail in details]
     files = [_load_files(experiment, stores.snapshots) for experiment in experiments]
     summaries = stores.metrics.read_summaries([experiment.id for experiment in experiments])
@@ -70,9 +71,9 @@ def compare_experiments(names: Sequence[str], stores: Stores, moment: datetime) 
     }
 
 
-def _find_experiment(name: str, stores: Stores) -> ExperimentDetail:
+def _find_experiment(name: str, caller: Caller, stores: Stores) -> ExperimentDetail:
     canonical_id = parse_id(name)
-    details = find_details(canonical_id, stores)
+    details = find_details(canonical_id, caller, stores)
     if canonical_id.job is not None:
         raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
     if len(details) > 1:

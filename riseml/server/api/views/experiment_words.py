@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from riseml.base.annotations import Annotation
 from riseml.base.errors import UsageError
 from riseml.base.names import experiment_name, looks_like_id, parse_id
+from riseml.model import Caller
 from riseml.server.services import Stores
 from riseml.store.annotations import Subject
 
@@ -17,7 +18,7 @@ _TAIL = re.compile(r"(?:[0-9]{1,9})?(?:(?:^|\.)[a-z][a-z-]*(?:\.[0-9]{1,9})?)?")
 _MOST_LISTED = 10
 
 
-def find_id(word: str, stores: Stores) -> str:
+def find_id(word: str, caller: Caller, stores: Stores) -> str:
     """Return the canonical ID that a word stands for: `4` for `baseline`, `4.worker.1` for `baseline.worker.1`.
 
     An archived experiment counts only where nothing else has the name or tag.
@@ -27,10 +28,10 @@ def find_id(word: str, stores: Stores) -> str:
     """
     if looks_like_id(word):
         canonical_id = parse_id(word)
-        if canonical_id.user in (None, stores.owner.user):
+        if canonical_id.user in (None, caller.user):
             return str(canonical_id)
     for head, tail in _split(unicodedata.normalize("NFC", " ".join(word.split()))):
-        subjects = stores.annotations.find_subjects(stores.owner.user, head) if head else {}
+        subjects = stores.annotations.find_subjects(caller.user, head) if head else {}
         if subjects:
             number, sub = _choose_subject(head, subjects)
             return str(parse_id(".".join(filter(None, (experiment_name(number, sub or None), tail)))))

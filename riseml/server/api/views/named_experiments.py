@@ -14,7 +14,7 @@ from riseml.control.advice.advise import advise
 from riseml.control.advice.known_failure import FailedJob
 from riseml.control.advice.last_lines import PRINTED_LINES, choose_last_lines, drop_frames
 from riseml.control.rollup import find_failed_job, find_usual_failure
-from riseml.model import Experiment, Job, SearchRecord
+from riseml.model import Caller, Experiment, Job, SearchRecord
 from riseml.server.api.views.first_report import explain_early_rule
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.record_views import NO_BAD_END, BadEnd, name_subject, show_experiment, show_set
@@ -36,13 +36,13 @@ _Metrics = Mapping[int, list[wire.MetricView]]
 log = logging.getLogger(__name__)
 
 
-def find_details(canonical_id: CanonicalId, stores: Stores) -> tuple[ExperimentDetail, ...]:
+def find_details(canonical_id: CanonicalId, caller: Caller, stores: Stores) -> tuple[ExperimentDetail, ...]:
     """Return the experiment, or the members of the set, that an ID names.
 
     Raises:
         NotFound: there is none, it belongs to another user, or it has no such job.
     """
-    user = stores.owner.user
+    user = caller.user
     if canonical_id.user is not None and canonical_id.user != user:
         raise NotFound(f"there is no experiment {canonical_id}", "`riseml status -a` lists all of yours")
     details = stores.experiments.find_by_number(user, canonical_id.number, canonical_id.sub)
@@ -54,20 +54,20 @@ def find_details(canonical_id: CanonicalId, stores: Stores) -> tuple[ExperimentD
     return details
 
 
-def find_single_experiment(canonical_id: CanonicalId, stores: Stores) -> Experiment:
+def find_single_experiment(canonical_id: CanonicalId, caller: Caller, stores: Stores) -> Experiment:
     """Return the one experiment that an ID names.
 
     Raises:
         NotFound: there is none.
         UsageError: the ID names a set.
     """
-    details = find_details(canonical_id, stores)
+    details = find_details(canonical_id, caller, stores)
     if details[0].experiment.set_id is not None and canonical_id.sub is None:
         raise UsageError(f"{canonical_id} is a set", f"name one of its experiments: {canonical_id.number}.1")
     return details[0].experiment
 
 
-def find_search(canonical_id: CanonicalId, stores: Stores, reason: str) -> SearchRecord:
+def find_search(canonical_id: CanonicalId, caller: Caller, stores: Stores, reason: str) -> SearchRecord:
     """Return the search of the set that an ID names.
 
     Args:
@@ -77,7 +77,7 @@ def find_search(canonical_id: CanonicalId, stores: Stores, reason: str) -> Searc
         NotFound: there is no such experiment.
         UsageError: it is not a set, or its set has no search.
     """
-    set_id = find_details(canonical_id, stores)[0].experiment.set_id
+    set_id = find_details(canonical_id, caller, stores)[0].experiment.set_id
     record = None
     if set_id is not None and canonical_id.sub is None:
         record = stores.searches.load_searches((set_id,)).get(set_id)

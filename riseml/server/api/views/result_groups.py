@@ -9,18 +9,22 @@ from riseml.analysis.groups import Group, find_best_run, group_rows, rank_groups
 from riseml.analysis.ranking import Objective
 from riseml.analysis.rows import Columns, Reader, ResultRow, list_metrics
 from riseml.base.errors import UsageError
+from riseml.model import Caller
 from riseml.server.api.views.objective_view import show_objective
 from riseml.server.api.views.results import MatchedRows, ResultQuery, match_rows
 from riseml.server.services import Stores
 from riseml.spec.config.types import Goal
 
 
-def read_groups(query: ResultQuery, column: str | None, stores: Stores, moment: datetime) -> wire.GroupList:
+def read_groups(
+    query: ResultQuery, column: str | None, caller: Caller, stores: Stores, moment: datetime
+) -> wire.GroupList:
     """Return the groups of experiments, those with ranks first.
 
     Args:
         query: which experiments.
         column: whose values are grouped; None: the metric that ranks, or the only one.
+        caller: who asks.
         stores: of the server.
         moment: now.
 
@@ -28,7 +32,7 @@ def read_groups(query: ResultQuery, column: str | None, stores: Stores, moment: 
         NotFound: there is no such experiment.
         UsageError: the request is wrong, or names no metric where several were reported.
     """
-    matched = match_rows(query, stores, moment)
+    matched = match_rows(query, caller, stores, moment)
     name = column or _choose_column(matched)
     read = matched.columns.find_reader(name)
     groups = group_rows(matched.rows, lambda row: _read_number(read, row))

@@ -28,7 +28,7 @@ from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import experiment_name, parse_id
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL
-from riseml.model import SearchPlan
+from riseml.model import Caller, SearchPlan
 from riseml.planning.generations import find_generation
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.objective_view import show_objective
@@ -107,7 +107,7 @@ class MatchedRows:
         return self.objectives[0] if len(self.objectives) == 1 else None
 
 
-def match_rows(query: ResultQuery, stores: Stores, moment: datetime) -> MatchedRows:
+def match_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datetime) -> MatchedRows:
     """Return the experiments that a request wants.
 
     Raises:
@@ -116,7 +116,7 @@ def match_rows(query: ResultQuery, stores: Stores, moment: datetime) -> MatchedR
     """
     conditions = [condition for text in query.where for condition in parse_where(text)]
     shows_archived = query.archived or any(condition.name == "archived" for condition in conditions)
-    sources = _load_rows(query, stores, moment, hides=not shows_archived)
+    sources = _load_rows(query, caller, stores, moment, hides=not shows_archived)
     rows = [_make_row(name, outcome, sources) for name, outcome in sources.outcomes.items()]
     metrics = frozenset(list_metrics(rows))
     parameters = frozenset(list_parameters(rows))
@@ -134,14 +134,14 @@ def match_rows(query: ResultQuery, stores: Stores, moment: datetime) -> MatchedR
     return MatchedRows(matched, len(rows), columns, objectives, ranks, sources, tuple(dict.fromkeys(notes)))
 
 
-def read_results(query: ResultQuery, stores: Stores, moment: datetime) -> wire.ResultList:
+def read_results(query: ResultQuery, caller: Caller, stores: Stores, moment: datetime) -> wire.ResultList:
     """Return the results of experiments.
 
     Raises:
         NotFound: there is no such experiment.
         UsageError: neither IDs nor a project are named, or a condition or a column is wrong.
     """
-    matched = match_rows(query, stores, moment)
+    matched = match_rows(query, caller, stores, moment)
     rows = matched.rows
     objective = matched.objective
     varying, same = find_varying(rows)
@@ -287,8 +287,8 @@ def _read_values(
     return {**judged, **stores.run_values.read_values(summaries, objective)}
 
 
-def _load_rows(query: ResultQuery, stores: Stores, moment: datetime, *, hides: bool) -> _RowSources:
-    outcomes = stores.outcomes.read_outcomes(stores.owner.user, _make_outcome_query(query, stores))
+def _load_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datetime, *, hides: bool) -> _RowSources:
+    outcomes = stores.outcomes.read_outcomes(caller.user, _make_outcome_query(query, caller))
     if not outcomes:
         subject = f"project {query.project} has" if not query.names else f"{', '.join(query.names)} names"
         raise NotFound(f"{subject} no experiment", "`riseml status -a` lists all of yours")
@@ -298,7 +298,7 @@ def _load_rows(query: ResultQuery, stores: Stores, moment: datetime, *, hides: b
         canonical_id = parse_id(name)
         if experiment_name(canonical_id.number, canonical_id.sub) not in by_name.keys() | sets:
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
-    annotations = dict(_read_annotations(by_name, stores))
+    annotations = dict(_read_annotations(by_name, caller.user, stores))
     hidden = _find_hidden(query, by_name, annotations) if hides else frozenset()
     by_name = {name: outcome for name, outcome in by_name.items() if name not in hidden}
     ids = [outcome.id for outcome in by_name.values()]
@@ -307,10 +307,12 @@ def _load_rows(query: ResultQuery, stores: Stores, moment: datetime, *, hides: b
     return _RowSources(by_name, stores.metrics.read_summaries(ids), runs, annotations, len(hidden), moment)
 
 
-def _read_annotations(outcomes: Mapping[str, ExperimentOutcome], stores: Stores) -> Iterator[tuple[str, Annotation]]:
+def _read_annotations(
+    outcomes: Mapping[str, ExperimentOutcome], user: str, stores: Stores
+) -> Iterator[tuple[str, Annotation]]:
     """Yield what users say about each experiment. What they say about a set holds for its members."""
     numbers = {outcome.number for outcome in outcomes.values()}
-    annotations = stores.annotations.load(stores.owner.user, numbers)
+    annotations = stores.annotations.load(user, numbers)
     for name, outcome in outcomes.items() if annotations else ():
         own = annotations.get(Subject(outcome.number, outcome.sub or 0), NO_ANNOTATION)
         of_set = annotations.get(Subject(outcome.number), NO_ANNOTATION)
@@ -333,11 +335,11 @@ def _find_hidden(
     )
 
 
-def _make_outcome_query(query: ResultQuery, stores: Stores) -> OutcomeQuery:
+def _make_outcome_query(query: ResultQuery, caller: Caller) -> OutcomeQuery:
     numbers = []
     for name in query.names:
         canonical_id = parse_id(name)
-        if canonical_id.user not in (None, stores.owner.user):
+        if canonical_id.user not in (None, caller.user):
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
         if canonical_id.job is not None:
             raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from riseml.base.names import JobName
 from riseml.base.settings import Settings
@@ -20,6 +20,7 @@ from riseml.base.states import State
 from riseml.model import Frame, JobKey
 from riseml.server.app import Application, make_application
 from tests.support.archives import find_digest, pack
+from tests.support.callers import call_as
 from tests.support.rig import single
 from tests.support.stores import open_database
 from tests.support.waiting import DEADLINE
@@ -59,13 +60,13 @@ def url(served_application: Application) -> Iterator[str]:
 
 
 @contextmanager
-def serve(api: FastAPI) -> Iterator[str]:
-    """Its address."""
+def serve(api: ASGIApp) -> Iterator[str]:
+    """Its address. Every request is one of this user."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(16)  # before the first request, however late the server's thread begins
         config = uvicorn.Config(
-            api,
+            call_as(api),
             log_config=None,
             log_level="critical",
             lifespan="off",

@@ -11,6 +11,7 @@ from riseml.base.errors import Conflict, NotFound, RisemlError, UsageError
 from riseml.base.states import State
 from riseml.server.api.job_connectors import find_connector, find_running
 from riseml.server.services import Services
+from tests.support.callers import ME
 from tests.unit.control.simulation import make_plan
 from tests.unit.server.stored_experiments import add_experiment, open_application
 
@@ -39,12 +40,12 @@ def test_what_is_not_one_running_job_says_what_to_name(
     services: Services, name: str, error: type[RisemlError], message: str, hint: str | None
 ) -> None:
     with pytest.raises(error) as refused:
-        find_connector(name, services)
+        find_connector(name, ME, services)
     assert refused.value.message == message
     assert hint is None or refused.value.hint == hint
 
 
 def test_an_experiment_that_has_ended_does_not_run(services: Services) -> None:
-    assert find_running("1", services.stores) == 1
+    assert find_running("1", ME, services.stores) == 1
     with pytest.raises(Conflict, match="2 has ended"):
-        find_running("2", services.stores)
+        find_running("2", ME, services.stores)

@@ -13,6 +13,7 @@ from riseml.base.errors import Conflict, RisemlError, StoreError
 from riseml.base.settings import Settings
 from riseml.server.api import proxied_app as proxied_app_module
 from riseml.server.app import Application, make_application
+from tests.support.callers import call_as
 
 REQUEST: dict[str, Any] = {"type": "http", "method": "GET", "headers": [], "query_string": b"", "root_path": ""}
 
@@ -26,7 +27,7 @@ async def ask(application: Application, path: str) -> list[dict[str, Any]]:
     async def send(message: Any) -> None:
         said.append(message)
 
-    await application.api({**REQUEST, "path": path, "raw_path": path.encode()}, received.get, send)
+    await call_as(application.api)({**REQUEST, "path": path, "raw_path": path.encode()}, received.get, send)
     return said
 
 
@@ -34,7 +35,7 @@ def test_an_open_tab_is_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     answers: list[int | RisemlError] = [7, 7, StoreError("the disk is full", ""), 7, Conflict("7 has ended (KILLED)")]
     clients: list[int] = []
 
-    def find_running(name: str, services: object) -> int:
+    def find_running(name: str, caller: object, services: object) -> int:
         made.services.loops.notifier.publish_records(7)  # so that the server asks again at once
         uses = made.services.watchers.attendance._uses
         clients.append(uses[7].clients if 7 in uses else 0)

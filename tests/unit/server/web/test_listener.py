@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse
 
 from riseml.server.web.access import WebAccess
 from riseml.server.web.listener import WebListener
+from tests.support.callers import ME
 
 API = PlainTextResponse("nothing")
 
@@ -31,7 +32,7 @@ def test_of_ports_that_are_asked_for_at_the_same_time_one_stays_open(tmp_path: P
     ports = find_free_ports(2)
 
     async def run() -> tuple[list[int], int | None, list[bool]]:
-        door = WebListener(WebAccess(tmp_path / "web.json"))
+        door = WebListener(WebAccess(tmp_path / "web.json"), lambda session: ME)
         first = await door.open(API, None)
         opened = await asyncio.gather(*(door.open(API, port) for port in ports))
         found = opened, door.port, [listens(port) for port in (first, *ports)]
@@ -46,7 +47,7 @@ def test_closing_ends_what_is_about_to_be_opened(tmp_path: Path) -> None:
     (port,) = find_free_ports(1)
 
     async def run() -> tuple[int | None, int | None]:
-        door = WebListener(WebAccess(tmp_path / "web.json"))
+        door = WebListener(WebAccess(tmp_path / "web.json"), lambda session: ME)
         await door.open(API, None)
         await asyncio.gather(door.open(API, port), door.close())
         return door.port, door.access.port

@@ -11,6 +11,7 @@ import pytest
 from riseml.server.web.assets import Asset
 from riseml.server.web.proxied_app_auth import OWN_PLACE, PRESENCE, ProxiedAppAuth, find_label
 from riseml.server.web.proxied_apps import ProxiedApps
+from tests.support.callers import ME
 from tests.unit.server.web.asgi import Answer, AnsweringApi, call, make_scope
 
 FRAME = {"index.html": Asset(b"<html>", "text/html"), "frame.js": Asset(b"1;", "text/javascript")}
@@ -22,7 +23,7 @@ class Admission:
     def __init__(self) -> None:
         self.api = AnsweringApi()
         self.proxied_apps = ProxiedApps(lambda text: hmac.new(b"key", text.encode(), hashlib.sha256).hexdigest())
-        self.application = ProxiedAppAuth(self.api, self.proxied_apps, FRAME)
+        self.application = ProxiedAppAuth(self.api, self.proxied_apps, FRAME, lambda session: ME)
         self.invitation = self.proxied_apps.invite("144.3")
         self.label = self.invitation.label
         self.origin = f"http://{self.label}.localhost:4711"

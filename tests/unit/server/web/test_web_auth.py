@@ -13,6 +13,7 @@ from riseml.server.web.assets import PAGE, Asset
 from riseml.server.web.proxied_app_auth import ProxiedAppAuth
 from riseml.server.web.proxied_apps import ProxiedApps
 from riseml.server.web.web_auth import CHALLENGE, PROOF, WebAuth
+from tests.support.callers import ME
 from tests.unit.server.web.asgi import HOST, Answer, AnsweringApi, call, make_scope
 from tests.unit.server.web.sessions import open_session, prove
 
@@ -28,8 +29,8 @@ class EventDecision:
     def __init__(self, folder: Path) -> None:
         self.api = AnsweringApi()
         self.access = WebAccess(folder / "web.json")
-        proxied_apps = ProxiedAppAuth(self.api, ProxiedApps(self.access.sign), {})
-        self.application = WebAuth(self.api, self.access, ASSETS, proxied_apps, 4711)
+        proxied_apps = ProxiedAppAuth(self.api, ProxiedApps(self.access.sign), {}, lambda session: ME)
+        self.application = WebAuth(self.api, self.access, ASSETS, proxied_apps, 4711, lambda session: ME)
         self.session: WebSession = open_session(self.access)
         self.cookie = {"cookie": f"riseml-4711={self.session.cookie}"}
 

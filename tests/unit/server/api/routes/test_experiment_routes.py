@@ -20,6 +20,7 @@ from riseml.server.app import Application, make_application
 from riseml.spec.config.types import SaveSection
 from riseml.store.insertion import NewExperiments
 from riseml.store.metrics.metric_history import MetricHistory
+from tests.support.callers import ME
 from tests.unit.control.simulation import change_policy, make_plan
 from tests.unit.server.api.conftest import NOW, close_all
 
@@ -35,9 +36,7 @@ def application(tmp_path: Path) -> Iterator[Application]:
 
 def submit_set(application: Application) -> list[Experiment]:
     plan = change_policy(make_plan("train"), save=SaveSection("s3://runs"))
-    new = NewExperiments(
-        application.services.stores.owner, "toaster", "", "", ((plan, first_jobs(plan)),) * 2, concurrency=2
-    )
+    new = NewExperiments(ME.owner, "toaster", "", "", ((plan, first_jobs(plan)),) * 2, concurrency=2)
     details, _ = application.services.stores.experiments.add_experiments(new, NOW)
     return [detail.experiment for detail in details]
 
@@ -53,17 +52,17 @@ def test_the_kill_of_a_set_gives_copies_up_only_when_all_members_have_ended(appl
     services = application.services
     first, second = submit_set(application)
     end(application, first)
-    _request_kill(parse_id("1"), services)
+    _request_kill(parse_id("1"), ME, services)
     assert services.data.saver.notes.read(first.id).given_up == 0, "it ends the other one"
     end(application, second)
-    _request_kill(parse_id("1"), services)
+    _request_kill(parse_id("1"), ME, services)
     assert [services.data.saver.notes.read(one.id).given_up for one in (first, second)] == [1, 1]
 
 
 def test_the_kill_of_one_member_gives_its_copy_up_while_others_run(application: Application) -> None:
     first, _ = submit_set(application)
     end(application, first)
-    _request_kill(parse_id("1.1"), application.services)
+    _request_kill(parse_id("1.1"), ME, application.services)
     assert application.services.data.saver.notes.read(first.id).given_up == 1
 
 

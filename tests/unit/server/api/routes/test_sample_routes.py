@@ -19,6 +19,7 @@ from riseml.server.api.routes import sample_routes
 from riseml.server.api.routes.sample_routes import SeenTrends
 from riseml.server.app import Application, make_application
 from riseml.store.samples.sample_rows import Span
+from tests.support.callers import ME
 from tests.support.waiting import DEADLINE
 from tests.support.without_tls import NO_AUTHORITIES
 from tests.unit.analysis.live_samples import make_sample
@@ -51,7 +52,7 @@ def client(served: tuple[httpx.Client, Application]) -> httpx.Client:
 def created(served: tuple[httpx.Client, Application]) -> datetime:
     """Keep six samples of experiment 1, ten seconds apart, and return when it was submitted."""
     services = served[1].services
-    experiment = services.stores.experiments.find_by_number(services.stores.owner.user, 1)[0].experiment
+    experiment = services.stores.experiments.find_by_number(ME.owner.user, 1)[0].experiment
     for at in range(6):
         found = Sample(experiment.created_at + timedelta(seconds=10 * at), 10.0 * at, 2**20, 2**30)
         services.watchers.samples.store.add_sample(JobKey(experiment.id, JobName("train"), 1), found)

@@ -17,6 +17,7 @@ from riseml.server.api.routes.search_routes import suggest_more
 from riseml.server.app import Application, make_application
 from riseml.spec.config.types import SearchMethod
 from riseml.store.insertion import NewExperiments
+from tests.support.callers import ME
 from tests.support.searches import LR, make_search
 from tests.unit.control.simulation import make_plan
 from tests.unit.server.api.conftest import NOW, close_all, serve
@@ -35,7 +36,7 @@ class Scene:
         for count, concurrency in ((2, 1), (1, None)):
             plan = make_plan("train")
             members = ((plan, first_jobs(plan)),) * count
-            new = NewExperiments(self.stores.owner, "toaster", "", "", members, concurrency=concurrency)
+            new = NewExperiments(ME.owner, "toaster", "", "", members, concurrency=concurrency)
             self.stores.experiments.add_experiments(new, NOW)
 
     def change(self, name: str = "1", **change: object) -> httpx.Response:

@@ -14,6 +14,7 @@ from riseml.base.settings import Settings
 from riseml.base.stream_messages import StreamFailure, StreamMessage, StreamReady, decode_message
 from riseml.server.api.routes import stream_routes
 from riseml.server.app import Application, make_application
+from tests.support.callers import call_as
 
 WEBSOCKET: dict[str, Any] = {"type": "websocket", "headers": [], "query_string": b"", "subprotocols": []}
 
@@ -28,7 +29,7 @@ async def attend(application: Application, path: str) -> list[StreamMessage]:
         if message["type"] == "websocket.send":
             said.append(decode_message(message["bytes"]))
 
-    await application.api({**WEBSOCKET, "path": path, "raw_path": path.encode()}, received.get, send)
+    await call_as(application.api)({**WEBSOCKET, "path": path, "raw_path": path.encode()}, received.get, send)
     return said
 
 
@@ -43,7 +44,7 @@ def test_a_store_that_does_not_answer_for_a_moment_ends_no_presence(
         Conflict("experiment 7 has ended", ""),
     ]
 
-    def find_running(name: str, services: object) -> int:
+    def find_running(name: str, caller: object, services: object) -> int:
         made.services.loops.notifier.publish_records(7)  # so that the server asks again at once
         answer = answers.pop(0)
         if isinstance(answer, RisemlError):

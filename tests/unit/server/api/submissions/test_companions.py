@@ -20,6 +20,7 @@ from riseml.server.api.submissions.companions import make_tensorboard
 from riseml.server.app import make_application
 from riseml.server.services import Services
 from riseml.store.insertion import NewExperiments
+from tests.support.callers import ME
 from tests.support.rig import single
 from tests.unit.control.simulation import make_plan
 from tests.unit.server.api.conftest import SUBMISSION
@@ -99,15 +100,15 @@ def services(tmp_path: Path) -> Iterator[Services]:
 
 def _add_experiment(services: Services, plan: Plan, host: HostName | None) -> None:
     jobs = first_jobs(plan)
-    new = NewExperiments(services.stores.owner, plan.project, "", "", ((plan, jobs),))
+    new = NewExperiments(ME.owner, plan.project, "", "", ((plan, jobs),))
     ((detail,), _) = services.stores.experiments.add_experiments(new, NOW)
     ran = replace(detail.experiment, jobs=tuple(replace(job, host=host) for job in jobs), started_at=NOW)
     assert services.stores.experiments.save_decision(detail.experiment, ran, NOW)
-    Path(services.settings.output, services.stores.owner.user, plan.project, str(ran.number)).mkdir(parents=True)
+    Path(services.settings.output, ME.owner.user, plan.project, str(ran.number)).mkdir(parents=True)
 
 
 def test_it_is_placed_on_the_host_of_the_outputs(services: Services) -> None:
-    plan = make_tensorboard({"experiments": ["1", "2"]}, services).plans[0][0]
+    plan = make_tensorboard({"experiments": ["1", "2"]}, ME, services).plans[0][0]
     assert plan.jobs[0].resources.labels == ((HOST_LABEL, "h1"),)
 
 
@@ -122,24 +123,24 @@ def test_other_outputs_are_refused(
     services: Services, names: list[str], error: type[RisemlError], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        make_tensorboard({"experiments": names}, services)
+        make_tensorboard({"experiments": names}, ME, services)
 
 
 def test_outputs_of_an_experiment_that_waits_for_a_retry_have_no_host_now(services: Services) -> None:
     _add_experiment(services, make_plan("train"), None)
     with pytest.raises(Conflict, match="5 has no host now, and its outputs are on the host of its last attempt"):
-        make_tensorboard({"experiments": ["5"]}, services)
+        make_tensorboard({"experiments": ["5"]}, ME, services)
 
 
 def test_a_lost_host_is_named(services: Services) -> None:
     services.hosts.pool.observe_hosts(frozenset(), NOW)
     with pytest.raises(Unreachable, match="h1, the host of the outputs, does not answer"):
-        make_tensorboard({"experiments": ["1"]}, services)
+        make_tensorboard({"experiments": ["1"]}, ME, services)
 
 
 def test_outputs_that_are_gone_are_named(services: Services) -> None:
-    owner: Owner = services.stores.owner
+    owner: Owner = ME.owner
     folder = Path(services.settings.output, owner.user, "toaster", "1")
     folder.rmdir()
     with pytest.raises(NotFound, match=f"the output folder of 1 is gone: {folder}"):
-        make_tensorboard({"experiments": ["1"]}, services)
+        make_tensorboard({"experiments": ["1"]}, ME, services)

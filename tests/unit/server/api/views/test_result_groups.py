@@ -16,6 +16,7 @@ from riseml.server.api.views.result_groups import read_groups
 from riseml.server.api.views.results import ResultQuery
 from riseml.server.app import make_application
 from riseml.server.services import Services
+from tests.support.callers import ME
 from tests.support.rig import single
 from tests.unit.server.api.views.test_results import NOW, add, finish
 
@@ -39,7 +40,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 
 def test_runs_that_differ_in_their_seed_are_one_point(services: Services) -> None:
-    found = read_groups(ResultQuery(("1",), sort="-accuracy"), None, services.stores, NOW)
+    found = read_groups(ResultQuery(("1",), sort="-accuracy"), None, ME, services.stores, NOW)
     first, second = found["groups"]
     assert (first["ids"], first["rank"], first["n"]) == (["1.1", "1.2", "1.3"], 1, 3)
     assert first["mean"] == pytest.approx((0.6 + 0.7 + 0.9) / 3)
@@ -50,17 +51,17 @@ def test_runs_that_differ_in_their_seed_are_one_point(services: Services) -> Non
 
 
 def test_without_a_goal_the_only_metric_is_grouped_and_nothing_ranks(services: Services) -> None:
-    found = read_groups(ResultQuery(("1",)), None, services.stores, NOW)
+    found = read_groups(ResultQuery(("1",)), None, ME, services.stores, NOW)
     assert (found["objective"], found["best_run"], found["column"]) == (None, None, "accuracy")
     assert found["groups"][0]["mean"] == pytest.approx((0.6 + 0.7 + 0.8) / 3), "the last values"
 
 
 def test_another_column_has_no_ranks(services: Services) -> None:
-    found = read_groups(ResultQuery(("1",), sort="-accuracy"), "accuracy.min", services.stores, NOW)
+    found = read_groups(ResultQuery(("1",), sort="-accuracy"), "accuracy.min", ME, services.stores, NOW)
     assert [group["rank"] for group in found["groups"]] == [None, None]
     assert found["groups"][0]["mean"] == pytest.approx((0.5 + 0.7 + 0.8) / 3)
 
 
 def test_an_unknown_column_is_refused(services: Services) -> None:
     with pytest.raises(UsageError, match="there is no column 'speed'"):
-        read_groups(ResultQuery(("1",)), "speed", services.stores, NOW)
+        read_groups(ResultQuery(("1",)), "speed", ME, services.stores, NOW)

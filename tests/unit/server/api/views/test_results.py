@@ -30,6 +30,7 @@ from riseml.server.services import Services
 from riseml.spec.config.loader import load_config
 from riseml.spec.config.types import Goal, PopulationRule, SearchMethod, SearchSection, ValueKind, ValueRule
 from riseml.store.insertion import NewExperiments
+from tests.support.callers import ME
 from tests.support.rig import single
 from tests.support.searches import LR, SearchRig, make_search
 
@@ -68,7 +69,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 def add(services: Services, config: str) -> None:
     spec = load_config(config)
     plans = make_plans(spec, grid_points(spec.train), Manifest())
-    owner = Owner(services.stores.owner.user, 0, 0)
+    owner = Owner(ME.owner.user, 0, 0)
     rows = tuple((plan, first_jobs(plan)) for plan in plans)
     concurrency = 2 if len(rows) > 1 else None
     new = NewExperiments(owner, spec.project, config, "", rows, concurrency=concurrency)
@@ -86,12 +87,12 @@ def finish(services: Services, identity: int, state: State, reason: Reason = Rea
 
 
 def ask(services: Services, *names: str, **query: object) -> list[str]:
-    found = read_results(ResultQuery(names, **query), services.stores, NOW)  # type: ignore[arg-type]  # a test names fields
+    found = read_results(ResultQuery(names, **query), ME, services.stores, NOW)  # type: ignore[arg-type]  # a test names fields
     return [one["id"] for one in found["experiments"]]
 
 
 def test_a_set_is_ranked_by_the_metric_that_it_is_sorted_by(services: Services) -> None:
-    found = read_results(ResultQuery(("1",), sort="-accuracy"), services.stores, NOW)
+    found = read_results(ResultQuery(("1",), sort="-accuracy"), ME, services.stores, NOW)
     assert found["objective"] == {
         "metric": "accuracy",
         "goal": "maximize",
@@ -117,7 +118,7 @@ def test_rows_are_chosen_and_limited(services: Services) -> None:
     assert ask(services, "1", where=("accuracy.max>0.7", "lr!=auto"), sort="lr", limit=2) == ["1.3", "1.2"]
     assert ask(services, "1.4", "1.1", "2") == ["1.1", "1.4", "2"]
     assert ask(services, project="other") == ["2"]
-    found = read_results(ResultQuery(("1",), limit=1), services.stores, NOW)
+    found = read_results(ResultQuery(("1",), limit=1), ME, services.stores, NOW)
     assert (found["total"], found["matched"], len(found["experiments"]), found["best"]) == (4, 4, 1, None)
 
 
@@ -127,11 +128,11 @@ def test_a_text_of_the_store_is_found_as_it_was_written(services: Services, text
 
 
 def test_the_answer_says_what_mixes_numbers_and_texts(services: Services) -> None:
-    found = read_results(ResultQuery(("3",), where=("v>=2.1",), sort="v"), services.stores, NOW)
+    found = read_results(ResultQuery(("3",), where=("v>=2.1",), sort="v"), ME, services.stores, NOW)
     assert [one["parameters"]["v"] for one in found["experiments"]] == ["2.1", "2.10", "1e5", "9007199254740993"]
     note = "v mixes numbers and texts: it is a text in 1 of 5 experiments ('01'); >= compares the numbers alone"
     assert found["notes"] == [note]
-    assert read_results(ResultQuery(("3",), sort="id"), services.stores, NOW)["notes"] == []
+    assert read_results(ResultQuery(("3",), sort="id"), ME, services.stores, NOW)["notes"] == []
 
 
 def test_states_and_moments_choose_rows(services: Services) -> None:
@@ -161,7 +162,7 @@ def test_what_has_no_answer_is_refused(
     services: Services, query: ResultQuery, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        read_results(query, services.stores, NOW)
+        read_results(query, ME, services.stores, NOW)
 
 
 REPORTS = (((0.5, 3.0), (0.25, 2.0)), ((0.75, 2.0), (0.5, 1.0)), ((0.125, 0.5),), ((0.99, float("nan")),))
@@ -175,7 +176,7 @@ def open_search(home: Path, search: SearchSection) -> Iterator[Services]:
     """Give a server with a search whose trials have reported `REPORTS`, and have ended."""
     home.mkdir(exist_ok=True)
     made = make_application(Settings(home, home / "output", home / "data"), threading.Event())
-    rig = SearchRig(made.database, search, (LR,), owner=Owner(made.services.stores.owner.user, 0, 0))
+    rig = SearchRig(made.database, search, (LR,), owner=Owner(ME.owner.user, 0, 0))
     stores = made.services.stores
     metrics = StoredMetrics(stores.metrics, stores.run_values)
     rig.loop = SearchLoop(SearchLoopParts(rig.experiments, rig.searches, metrics, rig.logs, Notifier(), Wake(), Wake()))
@@ -202,7 +203,7 @@ def several(tmp_path: Path) -> Iterator[Services]:
 
 
 def test_several_objectives_rank_by_fronts_of_the_values_that_count(several: Services) -> None:
-    found = read_results(ResultQuery(("1",)), several.stores, NOW)
+    found = read_results(ResultQuery(("1",)), ME, several.stores, NOW)
     assert (found["objective"], found["best"]) == (None, None)
     assert [objective["words"] for objective in found["objectives"]] == [
         *("the largest last accuracy", "the smallest last loss"),
@@ -216,7 +217,7 @@ def test_several_objectives_rank_by_fronts_of_the_values_that_count(several: Ser
 
 
 def test_an_order_ranks_several_objectives_by_one(several: Services) -> None:
-    found = read_results(ResultQuery(("1",), sort="-loss"), several.stores, NOW)
+    found = read_results(ResultQuery(("1",), sort="-loss"), ME, several.stores, NOW)
     objective = found["objective"]
     assert objective is not None
     assert (objective["metric"], objective["goal"], objective["rule"]) == ("loss", "minimize", "last")
@@ -227,27 +228,27 @@ def test_an_order_ranks_several_objectives_by_one(several: Services) -> None:
         "1.4": (None, None),
     }
     with pytest.raises(UsageError, match="several objectives") as refused:
-        read_groups(ResultQuery(("1",)), None, several.stores, NOW)
+        read_groups(ResultQuery(("1",)), None, ME, several.stores, NOW)
     assert refused.value.hint == "choose it: --sort -accuracy or --sort loss"
 
 
 def test_trials_beyond_a_constraint_have_no_rank(tmp_path: Path) -> None:
     loose = make_search(trials=len(REPORTS), objective=LAST, constraints=("metrics.loss < 3",))
     with open_search(tmp_path, loose) as services:
-        found = read_results(ResultQuery(("1",)), services.stores, NOW)
+        found = read_results(ResultQuery(("1",)), ME, services.stores, NOW)
         assert {result["id"]: (result["rank"], result["value"]) for result in found["experiments"]} == {
             "1.1": (2, 0.25),
             "1.2": (1, 0.5),
             "1.3": (3, 0.125),
             "1.4": (None, 0.99),
         }
-        strict = read_results(ResultQuery(("1",), sort="loss"), services.stores, NOW)
+        strict = read_results(ResultQuery(("1",), sort="loss"), ME, services.stores, NOW)
         assert [result["id"] for result in strict["experiments"]] == ["1.3", "1.2", "1.1", "1.4"]
     with open_search(tmp_path / "other", replace(loose, constraints=("metrics.loss < 1",))) as services:
-        ranks = read_results(ResultQuery(("1",)), services.stores, NOW)["experiments"]
+        ranks = read_results(ResultQuery(("1",)), ME, services.stores, NOW)["experiments"]
         assert ranks[0]["id"] == "1.3"
         assert [result["rank"] for result in ranks] == [1, None, None, None]
-        groups = read_groups(ResultQuery(("1",)), None, services.stores, NOW)
+        groups = read_groups(ResultQuery(("1",)), None, ME, services.stores, NOW)
         assert [(group["rank"], group["beyond"]) for group in groups["groups"]] == [(1, 0), *[(None, 1)] * 3]
         assert groups["best_run"] == {"id": "1.3", "seed": None, "value": 0.125}
 
@@ -256,7 +257,7 @@ def test_trials_of_a_population_have_generations_and_parents(tmp_path: Path) -> 
     rule = PopulationRule(2, replace=0.5)
     search = make_search(SearchMethod.PBT, trials=len(REPORTS), pbt=rule, objective=LAST)
     with open_search(tmp_path, search) as services:
-        found = read_results(ResultQuery(("1",), sort="id"), services.stores, NOW)["experiments"]
+        found = read_results(ResultQuery(("1",), sort="id"), ME, services.stores, NOW)["experiments"]
         assert [one.get("generation") for one in found] == [at // 2 + 1 for at in range(len(REPORTS))]
         assert [one.get("parent") for one in found[:2]] == [None, None]
         assert {one.get("parent") for one in found[2:4]} <= {"1.1", "1.2"}
