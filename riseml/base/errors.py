@@ -9,6 +9,7 @@ RisemlError
     - TooLarge              4 / 413   more than one request may have
     - TooSlow               4 / 408   nothing comes of a request any more
     - Unauthenticated         4 / 401   the server does not know who calls
+    - TooManyAttempts         4 / 429   too many keys of one address were not valid
   x Unreachable             5 / 503   the server or an engine does not answer
     - EngineError           5 / 502   the engine answered and refused
     - StoreError            5 / 503   the store cannot be used, now or ever
@@ -85,6 +86,16 @@ class Unauthenticated(Refused):
     """The server does not know who calls: no key or session came with the request, or none that it takes."""
 
     http_status = 401
+
+
+class TooManyAttempts(Refused):
+    """Too many attempts of one address to log in have failed. `retry_after`: seconds until it may try again."""
+
+    http_status = 429
+
+    def __init__(self, message: str, hint: str | None = None, *, retry_after: int = 60) -> None:
+        super().__init__(message, hint)
+        self.retry_after = retry_after
 
 
 class Unreachable(RisemlError):

@@ -249,3 +249,54 @@ written_files = Table(
     Column("record", JSON, nullable=False),  # `store.written_files.WrittenRecord`
 )
 """What jobs wrote outside of OUTPUT_DIR. Attempts that wrote nothing there have no row."""
+
+users = Table(
+    "users",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("role", String(16), nullable=False),  # `base.roles.Role`: VIEWER, MEMBER or ADMIN
+    Column("uid", BigInteger),  # of their jobs and outputs; NULL: server.yml says it, or nobody does
+    Column("gid", BigInteger),
+    Column("disabled", Boolean, nullable=False, server_default=false()),
+    Column("email", String(254), nullable=False, server_default=""),
+    _make_moment_column("created_at", nullable=False),
+)
+"""The users of a team's server. A row is never removed: a name that experiments have is not given away again."""
+
+team_projects = Table(
+    "team_projects",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("open", Boolean, nullable=False, server_default=false()),  # every user sees its experiments
+    _make_moment_column("created_at", nullable=False),
+)
+"""The projects that several users share."""
+
+project_members = Table(
+    "project_members",
+    metadata,
+    Column("project", String(32), ForeignKey("team_projects.name"), primary_key=True),
+    Column("user", String(32), ForeignKey("users.name"), primary_key=True),
+    Column("role", String(16), nullable=False),  # `base.roles.Role`: VIEWER, MEMBER or MAINTAINER
+    Index("project_members_user", "user"),
+)
+"""Who may do what in which team project."""
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(16), primary_key=True),  # as people write it; it lets no one in
+    Column("user", String(32), ForeignKey("users.name"), nullable=False),
+    Column("digest", String(64), nullable=False),  # `store.key_digests.KeyDigests`: nobody can compute the key from it
+    Column("tail", String(8), nullable=False),  # the last characters of the key
+    Column("name", String(64), nullable=False, server_default=""),  # what it is for, in the words of its user
+    Column("scope", String(16), nullable=False),  # `base.roles.Scope`
+    Column("project", String(32)),  # the team project to which it is bound; NULL: to none
+    _make_moment_column("created_at", nullable=False),
+    _make_moment_column("expires_at", nullable=False),
+    _make_moment_column("used_at"),  # written at most once a minute
+    _make_moment_column("revoked_at"),
+    UniqueConstraint("digest"),
+    Index("api_keys_user", "user"),
+)
+"""The API keys. Expired and revoked ones stay, so that their last use can be read."""

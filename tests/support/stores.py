@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from riseml.store.database import Database
 from riseml.store.schema import (
+    api_keys,
     experiment_annotations,
     experiment_tags,
     experiments,
@@ -22,8 +23,11 @@ from riseml.store.schema import (
     metric_histories,
     metric_tallies,
     milestones,
+    project_members,
     sets,
+    team_projects,
     trials,
+    users,
     written_files,
 )
 
@@ -53,9 +57,10 @@ def flatten_plans(connection: sa.Connection) -> None:
 
 def drop_later_columns(connection: sa.Connection) -> None:
     """Make the tables of a store those of a version before 0015: without waits between attempts, without paused sets,
-    without what several objectives and constraints of a search have, and without what users say about experiments.
+    without what several objectives and constraints of a search have, without what users say about experiments, and
+    without users.
     """
-    for table in (experiment_tags, experiment_annotations):
+    for table in (api_keys, project_members, team_projects, users, experiment_tags, experiment_annotations):
         table.drop(connection)
     later = {"experiments": ("waited", "waits_since"), "sets": ("paused",), "trials": ("scores", "excess")}
     for name, columns in later.items():

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Protocol
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from riseml.base.errors import RisemlError, Unauthenticated
+from riseml.base.errors import RisemlError, TooManyAttempts, Unauthenticated
 from riseml.model import Caller
+from riseml.server.gate.open_requests import answer_while_valid
 from riseml.server.gate.refusals import refuse
 from riseml.server.gate.request_caller import set_caller
 
-_BEARER = re.compile(r"Bearer +([\x21-\x7e]{1,512})", re.ASCII | re.IGNORECASE)
+_BEARER = re.compile(r"Bearer +(.+)", re.ASCII | re.IGNORECASE | re.DOTALL)
+_LONGEST_TOKEN = 8192  # characters; what is longer is cut, and is nobody's
 _HEALTH = "/health"  # the one address that answers without a key, for whoever watches whether the server is there
 
 log = logging.getLogger(__name__)
@@ -30,7 +33,7 @@ class Authenticator(Protocol):
 
         Args:
             token: as the client has sent it.
-            address: of the client.
+            address: of the client; empty when the gate asks again about a request that is open: no failure is counted.
 
         Raises:
             Unauthenticated: nobody's, or it may not be used any more. All such tokens get one answer.
@@ -55,28 +58,73 @@ class KeyGate:
             await _answer_health(send)
             return
         try:
-            set_caller(scope, await self._find_caller(scope))
+            token = _find_token(scope)
+            client = scope.get("client")
+            address = client[0] if client else ""
+            set_caller(scope, await asyncio.to_thread(self._authenticator.find_caller, token, address))
         except RisemlError as error:
-            if scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1008})
-            else:
-                answer = refuse(HTTPStatus(error.http_status), error.message, error.hint or "`riseml login` asks again")
-                await answer(scope, receive, send)
+            await _refuse(error, scope, receive, send)
             return
-        await self._api(scope, receive, send)
+        exchange = _Exchange(send)
+        answer = self._api(scope, receive, exchange.send)
+        if not await answer_while_valid(answer, lambda: self._is_valid(token)):
+            await exchange.end(scope, receive)
 
-    async def _find_caller(self, scope: Scope) -> Caller:
-        """Return who sends a request.
+    def _is_valid(self, token: str) -> bool:
+        """Return False when a token that has opened a request may not be used any more."""
+        try:
+            self._authenticator.find_caller(token, "")
+        except Unauthenticated:
+            return False
+        except RisemlError as error:  # the store does not answer now: nobody can have revoked the key in it
+            log.warning("an open request goes on, although nobody knows whether its key is valid: %s", error.message)
+        return True
 
-        Raises:
-            RisemlError: as `Authenticator.find_caller`.
+
+class _Exchange:
+    """How far the answer to a request has come."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._has_begun = False  # an HTTP answer, or the close of a WebSocket
+
+    async def send(self, message: Message) -> None:
+        """Send a message of the application."""
+        if message["type"] in ("http.response.start", "websocket.close"):
+            self._has_begun = True
+        await self._send(message)
+
+    async def end(self, scope: Scope, receive: Receive) -> None:
+        """End a request whose answer was cancelled: an HTTP answer that has begun stays incomplete, so that the client
+        notices.
         """
-        headers = Headers(scope=scope).getlist("authorization")
-        match = _BEARER.fullmatch(headers[0]) if len(headers) == 1 else None
-        if match is None:
-            raise Unauthenticated("this server answers with a key only", "`riseml login URL` asks for it")
-        client = scope.get("client")
-        return await asyncio.to_thread(self._authenticator.find_caller, match[1], client[0] if client else "")
+        if not self._has_begun:
+            error = Unauthenticated("this key is not valid any more", "`riseml login` takes another one")
+            with suppress(OSError):  # the client is gone
+                await _refuse(error, scope, receive, self._send)
+
+
+def _find_token(scope: Scope) -> str:
+    """Return the key or session that came with a request.
+
+    Raises:
+        Unauthenticated: none came.
+    """
+    headers = Headers(scope=scope).getlist("authorization")
+    match = _BEARER.fullmatch(headers[0]) if len(headers) == 1 else None
+    if match is None:
+        raise Unauthenticated("this server answers with a key only", "`riseml login URL` asks for it")
+    return match[1][:_LONGEST_TOKEN]
+
+
+async def _refuse(error: RisemlError, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    answer = refuse(HTTPStatus(error.http_status), error.message, error.hint or "`riseml login` asks again")
+    if isinstance(error, TooManyAttempts):
+        answer.headers["Retry-After"] = str(error.retry_after)
+    await answer(scope, receive, send)
 
 
 async def _answer_health(send: Send) -> None:
