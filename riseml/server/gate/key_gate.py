@@ -60,15 +60,15 @@ class KeyGate:
         try:
             token = _find_token(scope)
             client = scope.get("client")
-            address = client[0] if client else ""
+            address = client[0] if client else "unknown"
             set_caller(scope, await asyncio.to_thread(self._authenticator.find_caller, token, address))
         except RisemlError as error:
             await _refuse(error, scope, receive, send)
             return
-        exchange = _Exchange(send)
-        answer = self._api(scope, receive, exchange.send)
-        if not await answer_while_valid(answer, lambda: self._is_valid(token)):
-            await exchange.end(scope, receive)
+        answer = _OpenAnswer(send)
+        running = self._api(scope, receive, answer.send)
+        if not await answer_while_valid(running, lambda: self._is_valid(token)):
+            await answer.end(scope, receive)
 
     def _is_valid(self, token: str) -> bool:
         """Return False when a token that has opened a request may not be used any more."""
@@ -81,7 +81,7 @@ class KeyGate:
         return True
 
 
-class _Exchange:
+class _OpenAnswer:
     """How far the answer to a request has come."""
 
     def __init__(self, send: Send) -> None:

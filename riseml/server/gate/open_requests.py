@@ -29,8 +29,8 @@ async def answer_while_valid(
     task = asyncio.ensure_future(answer)
     try:
         while True:
-            done, _ = await asyncio.wait((task,), timeout=PERIOD if period is None else period)
-            if done:
+            await asyncio.wait((task,), timeout=PERIOD if period is None else period)
+            if task.done():
                 task.result()
                 return True
             if not await asyncio.to_thread(is_valid):
