@@ -288,6 +288,7 @@ class Experiment:
     waits_since: datetime | None = None  # when the last attempt ended; None: another one runs, or none follows
     closed: bool = False  # the experiment has ended, and nothing of it is left on any host
     version: int = 0  # the revision that was read; a save must name it
+    team_project: str | None = None  # whose members see it; None: it belongs to its user alone
 
     @property
     def awaits_resume(self) -> bool:

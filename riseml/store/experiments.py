@@ -18,7 +18,7 @@ from riseml.base.errors import NotFound
 from riseml.base.names import JobName, experiment_name
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, Reason, State, Wanted
-from riseml.model import Environment, Experiment, Job, World
+from riseml.model import Caller, Environment, Experiment, Job, World
 from riseml.store.annotations import NO_FILTER, AnnotationFilter, list_conditions
 from riseml.store.changes import ChangeLog
 from riseml.store.codec import from_json, parse_json, to_json
@@ -35,6 +35,7 @@ from riseml.store.rows import (
     to_experiment,
 )
 from riseml.store.schema import events, experiments, facts, jobs, sets
+from riseml.store.visibility import select_visible
 
 _IDS_PER_QUERY = 500
 _ENDED = sorted(state.value for state in TERMINAL)
@@ -220,13 +221,23 @@ class ExperimentStore:
                 .values(wanted=Wanted.KILL.value, version=experiments.c.version + 1)
             )
 
-    def find_by_number(self, user: str, number: int, sub: int | None = None) -> tuple[ExperimentDetail, ...]:
+    def find_by_number(
+        self, user: str, number: int, sub: int | None = None, caller: Caller | None = None
+    ) -> tuple[ExperimentDetail, ...]:
         """Return one experiment of a user, or all members of the set with this number.
 
+        Args:
+            user: whose it is.
+            number: of the experiment or the set.
+            sub: of a member of the set.
+            caller: who must see it; None: nobody does.
+
         Raises:
-            NotFound: there is none.
+            NotFound: there is none, or the caller does not see it.
         """
         condition = sa.and_(experiments.c.user == user, experiments.c.number == number)
+        if caller is not None:
+            condition = sa.and_(condition, select_visible(caller))
         if sub is not None:
             condition = sa.and_(condition, experiments.c.sub == sub)
         with self._database.read_transaction() as connection:

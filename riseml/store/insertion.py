@@ -50,6 +50,7 @@ class NewExperiments:
     plans: tuple[tuple[Plan, tuple[Job, ...]], ...]  # plan of each experiment, with the first records of its jobs
     environment: Environment = ()  # variables from the caller; they may be secrets
     notes: tuple[str, ...] = ()  # warnings about the riseml.yml
+    team_project: str | None = None  # whose members see it; None: it belongs to its user alone
     key: str | None = None  # from the client: the same key is stored once per user
     concurrency: int | None = None  # experiments of the set that run at the same time; None: no set
     search: NewSearch | None = None  # None: the set has all its experiments from the beginning
@@ -100,7 +101,7 @@ def insert_member(
         now: the time.
     """
     plan, jobs_of_plan, sub = new
-    columns = "user uid gid number set_id project config snapshot resolved environment notes"
+    columns = "user uid gid number set_id project config snapshot resolved environment notes team_project"
     row = {name: first[name] for name in columns.split()} | {"plan": to_json(plan), "sub": sub, **_state_columns(now)}
     return _insert_member(connection, row, jobs_of_plan)
 
@@ -140,6 +141,7 @@ def _first_columns(submitted: NewExperiments, plan: Plan, number: int, now: date
         "gid": owner.gid,
         "number": number,
         "project": submitted.project,
+        "team_project": submitted.team_project,
         "config": submitted.config,
         "plan": to_json(plan),
         "snapshot": submitted.snapshot,

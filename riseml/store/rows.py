@@ -96,4 +96,5 @@ def to_experiment(row: sa.RowMapping, jobs: Iterable[str]) -> Experiment:
         waits_since=row["waits_since"],
         closed=row["closed"],
         version=row["version"],
+        team_project=row["team_project"],
     )

@@ -111,9 +111,11 @@ experiments = Table(
     _make_moment_column("ended_at"),
     Column("waited", Float, nullable=False, server_default="0"),  # seconds between attempts
     _make_moment_column("waits_since"),
+    Column("team_project", String(32)),  # whose members see it; NULL: it belongs to its user alone
     UniqueConstraint("user", "number", "sub"),
     Index("experiments_open", "closed", "user"),
     Index("experiments_project", "user", "project", "number"),
+    Index("experiments_team_project", "team_project", "user", "number"),
     Index("experiments_key", "user", "key"),
 )
 

@@ -58,11 +58,16 @@ def flatten_plans(connection: sa.Connection) -> None:
 def drop_later_columns(connection: sa.Connection) -> None:
     """Make the tables of a store those of a version before 0015: without waits between attempts, without paused sets,
     without what several objectives and constraints of a search have, without what users say about experiments, and
-    without users.
+    without users and team projects.
     """
     for table in (api_keys, project_members, team_projects, users, experiment_tags, experiment_annotations):
         table.drop(connection)
-    later = {"experiments": ("waited", "waits_since"), "sets": ("paused",), "trials": ("scores", "excess")}
+    connection.execute(sa.text("DROP INDEX experiments_team_project"))
+    later = {
+        "experiments": ("waited", "waits_since", "team_project"),
+        "sets": ("paused",),
+        "trials": ("scores", "excess"),
+    }
     for name, columns in later.items():
         for column in columns:
             connection.execute(sa.text(f"ALTER TABLE {name} DROP COLUMN {column}"))

@@ -27,7 +27,7 @@ from riseml.server.api.callers import CallerOf
 from riseml.server.api.output_rules import check_removable
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
-from riseml.server.api.views.named_experiments import find_details, find_single_experiment
+from riseml.server.api.views.named_experiments import check_changeable, find_details, find_single_experiment
 from riseml.server.api.views.record_views import show_time
 from riseml.server.api.views.saved_views import show_saved, show_saved_summary
 from riseml.server.clock import now
@@ -159,8 +159,10 @@ def _open_storage(place: _PlaceQuery, caller: Caller, services: Services, *, wri
     canonical_id = parse_id(place.of)
     if canonical_id.job is not None:
         raise UsageError(f"{canonical_id} is a job", f"output://{canonical_id.number} has the files of all jobs")
-    members = [detail.experiment for detail in find_details(canonical_id, caller, services.stores)]
-    return open_output(services.hosts, members, canonical_id)
+    details = find_details(canonical_id, caller, services.stores)
+    if writes:
+        check_changeable(caller, details)
+    return open_output(services.hosts, [detail.experiment for detail in details], canonical_id)
 
 
 def _send_content(pieces: Iterator[bytes], start: int) -> StreamingResponse:
@@ -240,7 +242,10 @@ def add_output_routes(router: APIRouter, services: Services) -> None:
 
 def _show_kept(caller: Caller, stores: Stores) -> wire.KeptView:
     experiments = [
-        stores.experiments.get_experiment(identity).experiment for identity in stores.kept_outputs.load_kept()
+        experiment
+        for identity in stores.kept_outputs.load_kept()
+        for experiment in [stores.experiments.get_experiment(identity).experiment]
+        if experiment.owner.user == caller.user
     ]
     return {
         "kept": [

@@ -85,11 +85,11 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         if submission.get("pull"):
             planned = pull_images(planned, services.hosts)
         reach(Point.REQUEST_READ)
-        return _store_submission(make_new_experiments(submission, planned, caller.owner), services, response)
+        return _store_submission(make_new_experiments(submission, planned, caller), services, response)
 
     @router.post("/experiments/check", status_code=204, response_class=Response)
     def check(submission: Submission, caller: CallerOf) -> Response:
-        make_new_experiments(submission, _plan_and_check_room(submission, services), caller.owner)
+        make_new_experiments(submission, _plan_and_check_room(submission, services), caller)
         return Response(status_code=204)
 
     @router.post("/tensorboards", status_code=201, responses=_KNOWN_KEY)

@@ -56,6 +56,7 @@ def make_tensorboard(request: wire.TensorBoardRequest, caller: Caller, services:
     return NewExperiments(
         owner=caller.owner,
         project=plan.project,
+        team_project=outputs[0].members[0].team_project,
         config="",
         snapshot=source.snapshot if plan.image.files else "",
         plans=((plan, first_jobs(plan)),),

@@ -14,8 +14,9 @@ from riseml.base.errors import Refused, Unreachable, UsageError
 from riseml.base.names import JobName, name_repository
 from riseml.base.records import dataclass
 from riseml.base.settings import PROCESS
+from riseml.control.permissions import choose_team_project
 from riseml.control.placement.refusal import describe_refusal, suggest_remedy
-from riseml.model import Environment, Origin, Owner, Plan, Point, Resolved, SearchPlan
+from riseml.model import Caller, Environment, Origin, Plan, Point, Resolved, SearchPlan
 from riseml.planning.companions import JUPYTER_VARIABLES, TOKEN_VARIABLE, plan_notebook
 from riseml.planning.generations import make_lineage
 from riseml.planning.grid import grid_points, makes_set
@@ -241,12 +242,13 @@ def check_choice(executor: str | None, hosts: HostSet) -> None:
         raise make_process_refusal("")
 
 
-def make_new_experiments(submission: wire.Submission, planned: Planned, owner: Owner) -> NewExperiments:
+def make_new_experiments(submission: wire.Submission, planned: Planned, caller: Caller) -> NewExperiments:
     """Return the records to store for a submission.
 
     Raises:
         UsageError: the submission lacks the value of a variable that `env` passes through, or what it says about the
             run is not allowed.
+        Refused: the key of the caller is bound to another project.
     """
     train = planned.spec.train
     environment = _make_environment(submission, planned.spec)
@@ -255,8 +257,9 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, owner: O
         variables = tuple(pair for pair in environment if not pair[0].startswith(JUPYTER_VARIABLES))
         environment = (*variables, (TOKEN_VARIABLE, secrets.token_hex(_TOKEN_BYTES)))
     return NewExperiments(
-        owner=owner,
+        owner=caller.owner,
         project=planned.spec.project,
+        team_project=choose_team_project(caller, planned.spec.project),
         config=resolve_config(submission["config"], read_overrides(submission)),
         snapshot=submission.get("snapshot") or "",
         plans=tuple((plan, first_jobs(plan)) for plan in planned.plans),

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from riseml import wire
 from riseml.base.annotations import NO_ANNOTATION
-from riseml.base.errors import LogUnreadable, NotFound, RisemlError, UsageError
+from riseml.base.errors import LogUnreadable, NotFound, Refused, RisemlError, UsageError
 from riseml.base.names import CanonicalId, experiment_name
 from riseml.base.states import JobDuty, Reason, State
 from riseml.control.advice.advise import advise
 from riseml.control.advice.known_failure import FailedJob
 from riseml.control.advice.last_lines import PRINTED_LINES, choose_last_lines, drop_frames
+from riseml.control.permissions import may_change
 from riseml.control.rollup import find_failed_job, find_usual_failure
 from riseml.model import Caller, Experiment, Job, SearchRecord
 from riseml.server.api.views.first_report import explain_early_rule
@@ -40,18 +41,41 @@ def find_details(canonical_id: CanonicalId, caller: Caller, stores: Stores) -> t
     """Return the experiment, or the members of the set, that an ID names.
 
     Raises:
-        NotFound: there is none, it belongs to another user, or it has no such job.
+        NotFound: there is none, the caller does not see it, or it has no such job.
     """
-    user = caller.user
-    if canonical_id.user is not None and canonical_id.user != user:
-        raise NotFound(f"there is no experiment {canonical_id}", "`riseml status -a` lists all of yours")
-    details = stores.experiments.find_by_number(user, canonical_id.number, canonical_id.sub)
+    user = canonical_id.user or caller.user
+    try:
+        details = stores.experiments.find_by_number(user, canonical_id.number, canonical_id.sub, caller)
+    except NotFound:
+        raise report_absence(canonical_id) from None
     if canonical_id.job is not None:
         jobs = [job.name for detail in details for job in detail.experiment.jobs]
         if not any(canonical_id.names(job) for job in jobs):
             names = ", ".join(dict.fromkeys(jobs))
             raise NotFound(f"experiment {canonical_id.number} has no job {canonical_id.job}", f"its jobs are {names}")
     return details
+
+
+def report_absence(canonical_id: CanonicalId) -> NotFound:
+    """Return the error for an ID that names nothing which the caller sees: the same for what is hidden and what is not
+    there."""
+    named = CanonicalId(canonical_id.number, canonical_id.sub, canonical_id.user)
+    return NotFound(f"there is no experiment {named}", "`riseml status -a` lists all of yours")
+
+
+def check_changeable(caller: Caller, details: Sequence[ExperimentDetail]) -> None:
+    """Check that a caller, who sees these experiments, may also change them.
+
+    Raises:
+        Refused: they belong to another user, or the caller only looks at things.
+    """
+    for experiment in (detail.experiment for detail in details):
+        if not may_change(caller, experiment.owner.user, experiment.team_project):
+            name = experiment_name(experiment.number, experiment.sub)
+            raise Refused(
+                f"{experiment.owner.user}.{name} is not yours to change",
+                f"{experiment.owner.user}, a maintainer of its project or an admin may do this",
+            )
 
 
 def find_single_experiment(canonical_id: CanonicalId, caller: Caller, stores: Stores) -> Experiment:

@@ -19,9 +19,9 @@ from riseml.server.api.submissions.submit import (
 )
 from riseml.spec.config.loader import load_config
 from riseml.spec.config.overrides import Overrides
+from tests.support.callers import ME as CALLER
 from tests.unit.server.api.conftest import SUBMISSION
 from tests.unit.server.memory_pool import make_host, make_hosts
-from tests.unit.store.submissions import ANN
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,11 @@ def test_what_is_said_comes_with_the_submission_and_else_from_the_file(
     more: dict[str, object], annotation: Annotation
 ) -> None:
     submission: wire.Submission = {**SUBMISSION, "config": SAYS, **more}  # type: ignore[typeddict-item]  # as JSON has it
-    assert make_new_experiments(submission, Planned(load_config(SAYS), ()), ANN).annotation == annotation
+    assert make_new_experiments(submission, Planned(load_config(SAYS), ()), CALLER).annotation == annotation
 
 
 @pytest.mark.parametrize("said", [{"name": "4.1"}, {"tags": ["a b"]}, {"note": "x" * 20_001}])
 def test_what_cannot_be_said_is_refused_with_the_submission(said: wire.RunAnnotation) -> None:
     submission: wire.Submission = {**SUBMISSION, "config": SAYS, "annotation": said}  # type: ignore[typeddict-item]  # as JSON has it
     with pytest.raises(UsageError, match=r"looks like the ID|has the character|20,001 characters"):
-        make_new_experiments(submission, Planned(load_config(SAYS), ()), ANN)
+        make_new_experiments(submission, Planned(load_config(SAYS), ()), CALLER)
