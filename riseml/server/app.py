@@ -22,6 +22,7 @@ from riseml.base.wire_revision import read_revision
 from riseml.control.actions import Action
 from riseml.executors.pool import HostPool
 from riseml.model import Caller, Experiment
+from riseml.server.api.access_check import guard_routes
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.limits import BodyLimit
 from riseml.server.api.proxied_app import ProxiedApp
@@ -307,6 +308,7 @@ def _make_api(services: Services) -> FastAPI:
     api.router.route_class = LateRoute
     api.router.routes.extend(make_router(services).routes)
     add_prometheus_routes(api.router, services)
+    guard_routes(api.router.routes, services.stores)
     api.mount(PROXIED_APP_MOUNT, ProxiedApp(services))
     return api
 

@@ -7,7 +7,7 @@ from riseml.base.names import CanonicalId, parse_id
 from riseml.base.states import TERMINAL
 from riseml.model import Caller, Job
 from riseml.server.access.job_access import JobConnector
-from riseml.server.api.views.named_experiments import find_details, find_single_experiment
+from riseml.server.api.views.named_experiments import check_changeable, find_details, find_single_experiment
 from riseml.server.services import Services, Stores
 
 
@@ -21,6 +21,16 @@ def find_connector(name: str, caller: Caller, services: Services) -> JobConnecto
     find_details(canonical_id, caller, services.stores)
     experiment = find_single_experiment(canonical_id, caller, services.stores)
     return JobConnector(services.hosts, experiment, _find_single_job(canonical_id, experiment.gang))
+
+
+def enter_job(name: str, caller: Caller, services: Services) -> JobConnector:
+    """Return the way into a job of an experiment that the caller may change: what runs in it can do all that it can.
+
+    Raises:
+        RisemlError: as `find_connector`, or the caller only sees the experiment.
+    """
+    check_changeable(caller, find_details(parse_id(name), caller, services.stores))
+    return find_connector(name, caller, services)
 
 
 def _find_single_job(canonical_id: CanonicalId, jobs: tuple[Job, ...]) -> Job:

@@ -21,7 +21,7 @@ from riseml.base.stream_messages import CommandRequest, StreamMessage, StreamRea
 from riseml.model import Caller
 from riseml.server.access.stream_relay import end_in_thread, make_failure, relay_stream
 from riseml.server.api.callers import CallerOf
-from riseml.server.api.job_connectors import find_connector, find_running
+from riseml.server.api.job_connectors import enter_job, find_running
 from riseml.server.api.proxied_app import find_program
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.log_line import LogLine, write_line
@@ -45,7 +45,7 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
             request = await _receive_request(client)
             if request is None:
                 return
-            connector = await run_in_threadpool(find_connector, name, caller, services)
+            connector = await run_in_threadpool(enter_job, name, caller, services)
             stream = await run_in_threadpool(connector.open_command, request)
         except RisemlError as error:
             await client.refuse(error)
@@ -63,7 +63,7 @@ def add_stream_routes(router: APIRouter, services: Services) -> None:
         if not await client.accept():
             return
         try:
-            connector = await run_in_threadpool(find_connector, name, caller, services)
+            connector = await run_in_threadpool(enter_job, name, caller, services)
             stream = await run_in_threadpool(connector.open_port, port)
         except RisemlError as error:
             await client.refuse(error)
