@@ -40,11 +40,14 @@ for folder in /proc/[0-9]*; do
   pid=${folder#/proc/}
   [ "$pid" != "$$" ] || continue
   marked=
+  some=
   { while IFS= read -r line || [ -n "$line" ]; do
+    some=1
     case $line in *"$2"*) marked=1 ;; esac
     [ -z "$3" ] || case $line in *"$3"*) marked= ;; esac
     line=
   done <"$folder/environ"; } 2>/dev/null
+  [ -n "$some" ] || ! [ -e "$folder/exe" ] || found=$((found + 1))
   [ -n "$marked" ] || continue
   kill "-$1" "$pid" 2>/dev/null && found=$((found + 1))
 done
@@ -52,7 +55,8 @@ echo "$found"
 """
 """Sends a signal to the processes that a command left in its container: the engine has no call for that.
 
-Every process that a command starts inherits `MARKER` in its environment, and the script finds it by this marker. The
+Every process that a command starts inherits `MARKER` in its environment, and the script finds it by this marker. A
+process whose program the kernel replaces (`execve`) shows no environment: it counts, so that another sweep follows. The
 script needs only the shell that every job needs: images without `kill`, `grep` and `ps` are common.
 """
 
@@ -195,7 +199,7 @@ def _end_commands(sweep: Callable[[str], int]) -> None:
     """Send SIGHUP, then SIGKILL to the processes that are left.
 
     Args:
-        sweep: sends a signal, and returns to how many processes it went.
+        sweep: sends a signal, and returns how many processes got it or could not be judged.
     """
     if sweep("HUP"):
         threading.Event().wait(_GRACE)
@@ -210,7 +214,7 @@ def _sweep_former_servers(engine: Engine, container: str, signal: str) -> int:
 
 
 def _sweep(engine: Engine, container: str, command: list[str]) -> int:
-    """Run a sweep in a container; return the number of processes that got its signal."""
+    """Run a sweep in a container; return how many processes got its signal or could not be judged."""
     identity = _create_exec(engine, container, command, {}, has_terminal=False)
     stream, received = engine.open_stream(f"/exec/{identity}/start", {"Detach": False, "Tty": False})
     with stream:

@@ -122,13 +122,8 @@ def _is_left(pid: int, session: int, marker: str) -> bool:
             return True
     except OSError:
         return False
-    return bool(marker) and _carries_marker(pid, f"{MARKER}={marker}".encode())
-
-
-def _carries_marker(pid: int, marker: bytes) -> bool:
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return marker in file.read().split(b"\0")
+        return bool(marker) and process_tree.read_environment(pid).get(MARKER) == marker
     except OSError:
         return False
 

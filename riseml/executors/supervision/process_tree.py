@@ -2,7 +2,9 @@
 
 import errno
 import os
+import select
 import signal
+import time
 
 MARKER = "RISEML_JOB_KEY"
 """A variable of each process of a job without a container. Such a job gets SIGTERM in each of its processes, so that no
@@ -11,6 +13,9 @@ program of it may pass the signal on (`job_programs.rank_launcher`)."""
 LEAVE_TIME = 0.5
 """Seconds for which what a job has left in the background may end by itself: `> >(tee log)` reads to the end."""
 
+_REPLACE_TIMEOUT = 1.0  # seconds for which a process may be between two programs
+_REPLACE_PAUSE = 1  # milliseconds between two looks at it: nothing tells when its new program begins
+_ENV_START = 47  # the place of `env_start` behind the name of a program in /proc/PID/stat
 _MOST_NAMED = 3  # processes in a sentence
 _LONGEST_NAME = 60  # characters of the name of a process
 _OOM_SCORE = 500  # a machine without memory kills jobs first, before what supervises them
@@ -70,14 +75,35 @@ def has_raised_score(pid: int) -> bool:
 
 
 def read_environment(pid: int) -> "dict[str, str]":
-    """Return the variables with which a process was started.
+    """Return the variables with which a process was started. While the kernel replaces the program of a process
+    (`execve`), the process has none: the answer waits until the new program has its own.
 
     Raises:
         OSError: it has ended, or is not this user's.
     """
-    with open("/proc/" + str(pid) + "/environ", "rb") as file:
-        pairs = [os.fsdecode(pair).partition("=") for pair in file.read().split(b"\0") if pair]
+    replaced = select.poll()
+    deadline = time.monotonic() + _REPLACE_TIMEOUT
+    while True:
+        with open("/proc/" + str(pid) + "/environ", "rb") as file:
+            content = file.read()
+        if content or _has_no_variables(pid) or time.monotonic() > deadline:
+            break
+        replaced.poll(_REPLACE_PAUSE)
+    pairs = [os.fsdecode(pair).partition("=") for pair in content.split(b"\0") if pair]
     return {name: value for name, _, value in pairs if name}
+
+
+def _has_no_variables(pid: int) -> bool:
+    """Return True for a process whose program was started without variables (`env_start` and `env_end` of
+    proc_pid_stat(5) are the same place); between two programs there is no such place yet.
+
+    Raises:
+        OSError: it has no program, because it is a thread of the kernel or a zombie.
+    """
+    os.readlink("/proc/" + str(pid) + "/exe")
+    with open("/proc/" + str(pid) + "/stat", "rb") as file:
+        start, end = map(int, file.read().rpartition(b")")[2].split()[_ENV_START : _ENV_START + 2])
+    return start == end != 0
 
 
 def describe_left(pids: "list[int]") -> bytes:

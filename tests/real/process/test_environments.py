@@ -187,6 +187,11 @@ class LeftBuild:
         self.environments = make_environments(folder / "all", self.server)
         self.folder = self.environments.find_folder(self.image.reference)
         self.place = self.folder.with_suffix(".build")
+        wait("its background process has a session of its own", self.list_detached)
+
+    def list_detached(self) -> list[psutil.Process]:
+        """Return its background processes, which the end of the step does not end."""
+        return [process for process in self.list_processes() if process.name() == "sleep"]
 
     def list_processes(self) -> list[psutil.Process]:
         """Return what runs of it."""
@@ -256,7 +261,7 @@ def test_a_copy_of_the_folder_never_ends_the_build_of_the_original(left_build: L
     (place,) = copied.glob("*.build")
     copy.end_unwanted_builds(frozenset())
     wait("the copy is removed", lambda: not place.exists())
-    assert [process for process in left_build.list_processes() if process.name() == "sleep"]
+    assert left_build.list_detached()
     assert left_build.place.exists()
 
 
@@ -268,7 +273,8 @@ def test_a_build_whose_supervisor_was_killed_begins_again(left_build: LeftBuild)
     again = threading.Thread(target=left_build.environments.ensure_environment, args=(order(left_build.image, lines),))
     again.start()
     wait("it has begun again", lambda: left_build.begun.read_text() == "begun\n" * 2)
-    assert len([one for one in left_build.list_processes() if one.name() == "sleep"]) == 1
+    wait("its background process has a session of its own", left_build.list_detached)
+    assert len(left_build.list_detached()) == 1
     left_build.go_on()
     again.join()
     assert lines[-4:-1] == ["one", "two", "two"]

@@ -59,6 +59,23 @@ def test_the_variables_of_a_process_are_those_of_its_start(shell: subprocess.Pop
         read_environment(2**22 + 1)
 
 
+def test_a_process_that_replaces_its_program_has_its_variables(tmp_path: Path) -> None:
+    chain = tmp_path / "chain"
+    chain.write_text('#!/bin/sh\nexec "$0"\n')
+    chain.chmod(0o700)
+    variables = {"NAME": "a=b", "PATH": os.defpath}
+    with subprocess.Popen([chain], env=variables) as process:
+        read = [read_environment(process.pid) for _ in range(3000)]
+        process.kill()
+    assert [shown for shown in read if shown.get("NAME") != "a=b"] == []
+
+
+def test_a_process_without_variables_has_none() -> None:
+    with subprocess.Popen(["/bin/sleep", "600"], env={}) as process:
+        assert read_environment(process.pid) == {}
+        process.kill()
+
+
 def test_a_job_is_killed_before_others_and_so_are_its_children() -> None:
     program = PROGRAM + "process_tree.raise_oom_score()\nimport subprocess\n"
     program += (
