@@ -26,6 +26,7 @@ class Section(Enum):
     FILES = "Files"
     HANDS_ON = "Hands on"
     POOL = "Pool"
+    TEAM = "Team"
     SERVER = "Server"
 
 
@@ -367,6 +368,14 @@ _GROUPS = (
         Section.POOL,
         "Show and test the hosts; remove what is left over there.",
         ("riseml system info", "riseml system test"),
+    ),
+    CommandPlace(
+        "audit",
+        "audit",
+        "audit_app",
+        Section.TEAM,
+        "Show what users of a team's server have changed; check its log of that.",
+        ("riseml audit --since 7d --user paul", "riseml audit verify"),
     ),
     CommandPlace(
         "server",

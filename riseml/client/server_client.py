@@ -133,6 +133,20 @@ class Client:
         """Replace the key with which the server seals the variables of users."""
         self._send("POST", "/server/key")
 
+    def list_audit_lines(self, user: str | None, since: str | None, limit: int) -> wire.AuditList:
+        """Return the newest lines of the audit log, the newest first."""
+        query = _drop_missing({"user": user, "since": since, "limit": limit})
+        return self._get("/audit", wire.AuditList, params=query)
+
+    def check_audit_log(self, head: tuple[int, str] | None) -> wire.AuditCheckView:
+        """Return whether the audit log is what the server wrote.
+
+        Args:
+            head: number and hash of a line that was the last one, from elsewhere.
+        """
+        query = {} if head is None else {"number": head[0], "hash": head[1]}
+        return self._get("/audit/check", wire.AuditCheckView, params=query, timeout=_SLOW_ANSWER)
+
     def has_snapshot(self, digest: str) -> bool:
         """Return True when the server has the project files with this digest."""
         with self._exchange.open_response("HEAD", f"/snapshots/{digest}") as response:

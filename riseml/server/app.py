@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from riseml import __version__, wire
 from riseml.base.annotations import NO_ANNOTATION, Annotation
@@ -37,6 +38,7 @@ from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_reclaimer import DiskReclaimer
 from riseml.server.data.output_watch import OutputWatch
 from riseml.server.end_recovery import recover_ends
+from riseml.server.gate.audit_gate import add_audit
 from riseml.server.gate.server_user import find_server_user
 from riseml.server.gate.socket_gate import SocketGate
 from riseml.server.hosts.host_set import HostSet
@@ -70,6 +72,7 @@ from riseml.server.webhooks.milestone_detector import MilestoneDetector
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
 from riseml.spec.server.types import ServerConfig
 from riseml.store.annotations import AnnotationStore, Subject
+from riseml.store.audit_log import AuditLog
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.ends import EndStore
@@ -102,7 +105,7 @@ class Application:
     """The served application, and the threads and connections that the process starts and stops with it."""
 
     api: FastAPI
-    gate: SocketGate  # at the unix socket
+    gate: ASGIApp  # at the unix socket
     loop: ControlLoop
     search_loop: SearchLoop
     webhooks: WebhookLoop
@@ -129,7 +132,7 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     services.watchers.metrics.call_when_counted(milestones.note_counted)
     loop = ControlLoop(services, webhooks.note_end)
     api = _make_api(services)
-    gate = SocketGate(api, server_user)
+    gate = add_audit(api, services.audit, now, lambda audited: SocketGate(audited, server_user))
     return Application(api, gate, loop, _make_search_loop(services), webhooks, database, services)
 
 
@@ -227,6 +230,7 @@ def _make_services(
     return Services(
         settings=settings,
         config=config,
+        audit=None if config is None else AuditLog(Path(config.audit)),
         info=ServerInfo(server, __version__, read_revision(), os.getpid(), now()),
         stores=stores,
         hosts=hosts,

@@ -33,6 +33,7 @@ from riseml.server.usage.sample_recorder import SampleRecorder
 from riseml.server.web.listener import WebListener
 from riseml.spec.server.types import ServerConfig
 from riseml.store.annotations import AnnotationStore
+from riseml.store.audit_log import AuditLog
 from riseml.store.capsules import CapsuleStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
@@ -131,6 +132,7 @@ class Services:
 
     settings: Settings
     config: ServerConfig | None  # server.yml, of a server for a team; None: it answers its own user alone
+    audit: AuditLog | None  # of a server for a team
     info: ServerInfo
     stores: Stores
     hosts: HostSet

@@ -5,6 +5,9 @@ export type AddedHost = { name: string; state: "untrusted" | "fit" | "added"; fi
 export type AnnotationChange = { name?: string; add_tags?: Array<string>; remove_tags?: Array<string>; note?: string; starred?: boolean; archived?: boolean };
 export type AnnotationList = { experiments: Array<AnnotationView> };
 export type AnnotationView = { id: string; name: string; tags: Array<string>; note: string; starred: boolean; archived: boolean };
+export type AuditCheckView = { number: number; hash: string; problem: string };
+export type AuditLineView = { number: number; at: string; user: string; key: string; address: string; request: string; result: string; of: number | null };
+export type AuditList = { lines: Array<AuditLineView> };
 export type BackedUpHome = { file: string; size: number; home: string; store: boolean; left_out: Array<string> };
 export type BestTrial = { id: string; value: number; parameters: Record<string, string>; runs: number };
 export type BlockerView = { block: string; text: string; by: Array<string> };
@@ -184,6 +187,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /experiments/${string}/trials` ? ExperimentView :
   Request extends `POST /snapshots/${string}/contents` ? MissingContents :
   Request extends `PUT /snapshots/${string}/manifest` ? MissingContents :
+  Request extends `GET /audit/check` ? AuditCheckView :
   Request extends `GET /experiments/${string}` ? ExperimentView :
   Request extends `GET /metrics/names` ? MetricNames :
   Request extends `GET /metrics/values` ? MetricLastValues :
@@ -204,6 +208,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /server/stop` ? ServerView :
   Request extends `POST /web/close` ? WebView :
   Request extends `PUT /files/content` ? FileView :
+  Request extends `GET /audit` ? AuditList :
   Request extends `GET /comparison` ? ComparisonView :
   Request extends `GET /experiments` ? ExperimentList :
   Request extends `GET /files` ? FileListing :

@@ -11,6 +11,11 @@ Every refusal is a `Failure`. `{id}` is a canonical ID; when it names jobs (`4.p
 
 from __future__ import annotations
 
+from riseml.wire.audit import (
+    AuditCheckView as AuditCheckView,
+    AuditLineView as AuditLineView,
+    AuditList as AuditList,
+)
 from riseml.wire.capsules import (
     Capsule as Capsule,
     CapsuleCode as CapsuleCode,

@@ -58,6 +58,8 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("POST", "/v1/web/close"): _ADMIN,
     ("GET", "/v1/web/sessions"): _ADMIN,
     ("POST", "/v1/web/sessions/{name}/end"): _ADMIN,
+    ("GET", "/v1/audit"): _ADMIN,
+    ("GET", "/v1/audit/check"): _ADMIN,
     # the pool
     ("GET", "/v1/pool"): _LOOK,
     ("GET", "/v1/pool/queue"): _LOOK,

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.responses import JSONResponse
 
-from riseml.base.errors import Refused, Unauthenticated
+from riseml.base.errors import Refused, RisemlError, Unauthenticated
 
 
 def refuse(status: HTTPStatus, message: str, hint: str) -> JSONResponse:
@@ -16,3 +16,14 @@ def refuse(status: HTTPStatus, message: str, hint: str) -> JSONResponse:
     body = {"kind": kind.__name__, "message": message, "hint": hint, "exit_code": kind.exit_code}
     headers = {"WWW-Authenticate": "Bearer"} if unknown else None
     return JSONResponse({"error": body}, status, headers)
+
+
+def refuse_for(error: RisemlError) -> JSONResponse:
+    """Return the refusal of a request for an error."""
+    body = {
+        "kind": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint,
+        "exit_code": error.exit_code,
+    }
+    return JSONResponse({"error": body}, error.http_status)

@@ -18,13 +18,19 @@ def set_caller(scope: Scope, caller: Caller) -> None:
     scope[_KEY] = caller
 
 
+def find_caller(scope: Mapping[str, Any]) -> Caller | None:
+    """Return who has sent a request; None: no gate has said so."""
+    caller = scope.get(_KEY)
+    return caller if isinstance(caller, Caller) else None
+
+
 def get_caller(scope: Mapping[str, Any]) -> Caller:
     """Return who has sent a request.
 
     Raises:
         Unauthenticated: no gate has said so.
     """
-    caller = scope.get(_KEY)
-    if not isinstance(caller, Caller):
+    caller = find_caller(scope)
+    if caller is None:
         raise Unauthenticated("the server does not know who sends this request", "`riseml login` asks for a key")
     return caller

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.routes.annotation_routes import add_annotation_routes
+from riseml.server.api.routes.audit_routes import add_audit_routes
 from riseml.server.api.routes.experiment_routes import (
     add_experiment_routes,
     add_name_routes,
@@ -59,5 +60,6 @@ def make_router(services: Services) -> APIRouter:
     add_pool_history_routes(router, services)
     add_gpu_routes(router, services)
     add_web_routes(router, services.web)
+    add_audit_routes(router, services)
     add_clean_routes(router, services.data.cleaner, services.data.disks)
     return router
