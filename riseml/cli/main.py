@@ -28,7 +28,7 @@ _DEBUG = "--debug"
 _FULL_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # errors of a write to a full disk
 _UsageFault: type[Exception] = typer.BadParameter.__mro__[1]  # the base class, in the library that typer parses with
 
-_GROUPS = (["server"], ["system"])
+_GROUPS = (["server"], ["system"], ["user"], ["key"], ["project"])
 """Groups that do nothing without a subcommand."""
 
 

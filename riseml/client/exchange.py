@@ -22,7 +22,7 @@ from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from riseml import __version__
 from riseml.base.errors import Refused, Unreachable, UsageError
@@ -65,6 +65,16 @@ class Address:
 
     def __str__(self) -> str:
         return self.url if self.socket is None else str(self.socket)
+
+
+def format_path(*parts: str) -> str:
+    """Return the address of names below /v1; a name may have any characters.
+
+    Example:
+        >>> format_path("experiments", "4.worker.1", "logs")
+        '/experiments/4.worker.1/logs'
+    """
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
 def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:

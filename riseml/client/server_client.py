@@ -27,12 +27,16 @@ from riseml.client.exchange import (
     ServerAbsent,
     read_address,
 )
+from riseml.client.exchange import (
+    format_path as _format_path,
+)
 from riseml.client.refusals import make_error
 from riseml.client.silence_watch import HEARTBEAT
 from riseml.client.socket_http import PATIENCE
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.client.account_client import AccountClient
     from riseml.client.file_client import FileClient, StoragePlace
 else:
     from riseml.client.answer_check import WIRE_NAMES as wire  # the import of `riseml.wire` would take 30 ms
@@ -318,6 +322,12 @@ class Client:
         request: wire.SaveRequest = {} if keys is None else {"keys": keys}
         self._send("POST", _format_path("experiments", identity, "save"), json=request)
 
+    def open_accounts(self) -> AccountClient:
+        """Return what asks for users, keys and team projects, over the connections of this client."""
+        from riseml.client.account_client import AccountClient
+
+        return AccountClient(self._exchange)
+
     def open_files(self, place: StoragePlace) -> FileClient:
         """Return what lists, reads and writes the files of a storage, over the connections of this client."""
         from riseml.client.file_client import FileClient
@@ -515,10 +525,6 @@ class Client:
         with self._exchange.open_response("GET", path, timeout=LOG_SILENCE, params=present) as response:
             self._exchange.raise_refusal(response)
             yield from self._exchange.read_entries(response)
-
-
-def _format_path(*parts: str) -> str:
-    return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
 def _drop_missing(values: Mapping[str, object]) -> dict[str, str | list[str]]:

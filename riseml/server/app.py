@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from riseml import __version__, wire
+from riseml.base.accounts import NO_UID
 from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import RisemlError
 from riseml.base.home_location import find_location
@@ -22,7 +23,7 @@ from riseml.base.settings import Settings
 from riseml.base.wire_revision import read_revision
 from riseml.control.actions import Action
 from riseml.executors.pool import HostPool
-from riseml.model import Caller, Experiment
+from riseml.model import Caller, Experiment, Owner
 from riseml.server.api.access_check import guard_routes
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.limits import BodyLimit
@@ -39,6 +40,7 @@ from riseml.server.data.disk_reclaimer import DiskReclaimer
 from riseml.server.data.output_watch import OutputWatch
 from riseml.server.end_recovery import recover_ends
 from riseml.server.gate.audit_gate import add_audit
+from riseml.server.gate.key_authenticator import KeyAuthenticator
 from riseml.server.gate.server_user import find_server_user
 from riseml.server.gate.socket_gate import SocketGate
 from riseml.server.hosts.host_set import HostSet
@@ -71,6 +73,7 @@ from riseml.server.webhooks.delivery_notes import DeliveryNotes
 from riseml.server.webhooks.milestone_detector import MilestoneDetector
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
 from riseml.spec.server.types import ServerConfig
+from riseml.store.accounts import AccountStore, User
 from riseml.store.annotations import AnnotationStore, Subject
 from riseml.store.audit_log import AuditLog
 from riseml.store.capsules import CapsuleStore
@@ -81,6 +84,7 @@ from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
 from riseml.store.home_record import OwnHome
 from riseml.store.journal import ExperimentJournal
+from riseml.store.key_digests import KeyDigests
 from riseml.store.logs.log_store import LogStore
 from riseml.store.marks import DrainedHosts, KeptOutputs
 from riseml.store.metrics.metric_store import MetricStore
@@ -91,6 +95,7 @@ from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.samples.sample_store import SampleStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
+from riseml.store.team_projects import TeamProjectStore
 from riseml.store.totals import StoreTotals
 from riseml.store.usage import LastUseReader
 from riseml.store.written_files import WrittenStore
@@ -238,6 +243,7 @@ def _make_services(
         watchers=watchers,
         loops=loops,
         web=WebListener(WebAccess(settings.home / "web.json"), lambda session: server_user),
+        keys=None if config is None else KeyAuthenticator(stores.accounts, _find_owner, now),
         request_stop=stop.set,
     )
 
@@ -263,7 +269,15 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
         snapshots=SnapshotStore(settings.snapshots, settings.upload_limit),
         capsules=CapsuleStore(settings.home / "capsules"),
         seals=seals,
+        accounts=AccountStore(database, KeyDigests(settings.home)),
+        team_projects=TeamProjectStore(database),
     )
+
+
+def _find_owner(user: User) -> Owner:
+    """Return the uid and gid of a user's jobs."""
+    uid = NO_UID if user.uid is None else user.uid
+    return Owner(user.name, uid, uid if user.gid is None else user.gid)
 
 
 def _make_data_services(stores: Stores, hosts: HostSet, server: str, last_uses: LastUseReader) -> DataServices:

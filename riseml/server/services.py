@@ -15,6 +15,7 @@ from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_reclaimer import DiskReclaimer
 from riseml.server.data.output_saver import OutputSaver
 from riseml.server.data.output_watch import OutputWatch
+from riseml.server.gate.key_authenticator import KeyAuthenticator
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.swarm_reconciler import SwarmReconciler
 from riseml.server.open_counts import OpenCounter
@@ -32,6 +33,7 @@ from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
 from riseml.server.web.listener import WebListener
 from riseml.spec.server.types import ServerConfig
+from riseml.store.accounts import AccountStore
 from riseml.store.annotations import AnnotationStore
 from riseml.store.audit_log import AuditLog
 from riseml.store.capsules import CapsuleStore
@@ -46,6 +48,7 @@ from riseml.store.outcomes import OutcomeStore
 from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
+from riseml.store.team_projects import TeamProjectStore
 from riseml.store.totals import StoreTotals
 from riseml.store.written_files import WrittenStore
 
@@ -81,6 +84,8 @@ class Stores:
     snapshots: SnapshotStore  # project archives
     capsules: CapsuleStore  # what is needed to run an experiment again
     seals: VariableSeals  # seals the variables that users pass on
+    accounts: AccountStore  # users and keys of a team's server
+    team_projects: TeamProjectStore  # projects that several users share
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +145,5 @@ class Services:
     watchers: Watchers
     loops: Loops
     web: WebListener  # the listener of the web page
+    keys: KeyAuthenticator | None  # knows the keys of a team's server; None: the server has one user
     request_stop: Callable[[], None]  # ends the server after the answers under way; jobs run on

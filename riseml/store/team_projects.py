@@ -13,7 +13,7 @@ from riseml.base.errors import Conflict, NotFound, UsageError
 from riseml.base.records import dataclass
 from riseml.base.roles import Role
 from riseml.store.database import Database
-from riseml.store.schema import api_keys, project_members, team_projects, users
+from riseml.store.schema import api_keys, experiments, project_members, team_projects, users
 
 PROJECT_ROLES = (Role.VIEWER, Role.MEMBER, Role.MAINTAINER)
 """What a user may be in a team project: ADMIN is a role on the server."""
@@ -71,6 +71,8 @@ class TeamProjectStore:
         bound_keys = sa.and_(api_keys.c.project == name, api_keys.c.revoked_at.is_(None))
         with self._database.write_transaction() as connection:
             project = _find_project(connection, name)
+            own = experiments.c.team_project == name
+            connection.execute(experiments.update().where(own).values(team_project=None))
             connection.execute(api_keys.update().where(bound_keys).values(revoked_at=moment))
             connection.execute(project_members.delete().where(project_members.c.project == name))
             connection.execute(team_projects.delete().where(team_projects.c.name == name))
@@ -89,6 +91,11 @@ class TeamProjectStore:
         """Return all projects with their members, by name."""
         with self._database.read_transaction() as connection:
             return _select_projects(connection)
+
+    def load_memberships(self, user: str) -> tuple[tuple[str, Role], ...]:
+        """Return the projects whose experiments a user sees, and the role in each, as `Caller.projects` has them."""
+        with self._database.read_transaction() as connection:
+            return select_memberships(connection, user)
 
     def put_member(self, project: str, user: str, role: Role) -> TeamProject:
         """Make a user a member of a project, or give a member another role; return the project.
@@ -123,10 +130,17 @@ class TeamProjectStore:
 
 
 def select_memberships(connection: sa.Connection, user: str) -> tuple[tuple[str, Role], ...]:
-    """Return the projects in which a user is a member, and the role in each, by name."""
-    query = sa.select(project_members.c.project, project_members.c.role).where(project_members.c.user == user)
-    rows = connection.execute(query.order_by(project_members.c.project))
-    return tuple((row.project, Role(row.role)) for row in rows)
+    """Return the projects whose experiments a user sees, and the role in each, by name: the user's own projects, and
+    those that are open to all, in which everybody is a viewer.
+    """
+    own = sa.and_(project_members.c.project == team_projects.c.name, project_members.c.user == user)
+    query = (
+        sa.select(team_projects.c.name, project_members.c.role)
+        .join(project_members, own, isouter=True)
+        .where(sa.or_(project_members.c.user.is_not(None), team_projects.c.open))
+        .order_by(team_projects.c.name)
+    )
+    return tuple((row.name, Role(row.role or Role.VIEWER.value)) for row in connection.execute(query))
 
 
 def _is_member(project: str, user: str) -> sa.ColumnElement[bool]:

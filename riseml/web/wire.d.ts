@@ -11,6 +11,8 @@ export type AuditList = { lines: Array<AuditLineView> };
 export type BackedUpHome = { file: string; size: number; home: string; store: boolean; left_out: Array<string> };
 export type BestTrial = { id: string; value: number; parameters: Record<string, string>; runs: number };
 export type BlockerView = { block: string; text: string; by: Array<string> };
+export type CallerProject = { project: string; role: "viewer" | "member" | "maintainer" };
+export type CallerView = { user: string; role: "viewer" | "member" | "admin"; uid: number | null; gid: number | null; scope: "read" | "run" | "admin"; key: string; project: string | null; projects: Array<CallerProject>; team: boolean };
 export type Capsule = { version: 1; riseml: string; complete: boolean; experiment: string; user: string; project: string; framework: string; rerun_of: string | null; name?: string; tags?: Array<string>; note?: string; config: string; parameters: Record<string, string>; seeds: Record<string, string>; code: CapsuleCode; environments: Array<CapsuleEnvironment>; variables: CapsuleVariables; data: CapsuleData; output: string; hosts: Array<CapsuleHost>; jobs: Array<CapsuleJob>; state: StateName; reason: string; message: string; results: Record<string, MetricView>; times: CapsuleTimes };
 export type CapsuleCode = { digest: string; included: boolean; file: string; git: GitState | null };
 export type CapsuleData = { folder: string; entries: Array<string> | null };
@@ -68,6 +70,8 @@ export type JobPlaceView = { job: string; state: StateName; host: string; node: 
 export type JobSamples = { id: string; project: string; state: StateName; host: string | null; cpus: number; mem_mib: number; gpus: number; time: Array<number>; attempt: Array<number>; cpu: Array<number | null>; mem_used: Array<number | null>; mem_total: Array<number | null>; gpu: Array<number | null>; gpu_mem_used: Array<number | null>; gpu_mem_total: Array<number | null>; net_in: Array<number | null>; net_out: Array<number | null>; disk_read: Array<number | null>; disk_write: Array<number | null> };
 export type JobView = { id: string; name: string; state: StateName; reason: string; message: string; host: string | null; attempt: number; exit_code: number | null; signal: string | null; oom: boolean; cpus: number; mem_mib: number; gpus: number; image: string; shell: string | null; started_at: string | null; ended_at: string | null };
 export type KeptView = { kept: Array<string> };
+export type KeyList = { keys: Array<KeyView> };
+export type KeyView = { id: string; user: string; name: string; tail: string; scope: "read" | "run" | "admin"; project: string | null; state: "valid" | "expired" | "revoked"; created_at: string; expires_at: string; used_at: string | null; revoked_at: string | null };
 export type LeftOutFile = { path: string; why: string };
 export type LeftoverView = { kind: "container" | "network" | "folder" | "code" | "environment" | "snapshot" | "capsule" | "saved" | "data"; name: string; host: string | null; server: string; size: number | null; made_at: string | null; why: string; removed: boolean; problem: string | null };
 export type LeftoversView = { leftovers: Array<LeftoverView>; others: Record<string, number>; silent: Array<string>; disks: Array<DiskView> };
@@ -78,6 +82,8 @@ export type LinesEntry = { type: "lines"; cursor: string; id: string; stream: "s
 export type LinkFinding = { hosts: Array<string>; outcome: "ok" | "slow" | "failed"; id: string | null; message: string; measures: Array<MeasureView> };
 export type MainMetric = { name: string; last: number | null };
 export type MeasureView = { name: string; value: number; unit: "MB/s" | "GFLOP/s" | "GB/s" | "us" | "cores" | "MiB"; gpu: string };
+export type MemberRequest = { role: "viewer" | "member" | "maintainer" };
+export type MemberView = { user: string; role: "viewer" | "member" | "maintainer" };
 export type MetricBucket = { first_step: number | null; last_step: number | null; first_at: string; last_at: string; min: number | null; mean: number | null; max: number | null; count: number };
 export type MetricDifference = { name: string; metrics: Array<MetricView | null> };
 export type MetricHistoryView = { id: string; metric: string; buckets: Array<MetricBucket> };
@@ -91,6 +97,11 @@ export type MissingParts = { missing: Array<MissingPart> };
 export type MovedHome = { home: string; former: string | null; former_host: string | null; retired: boolean; environments_removed: boolean };
 export type NameList = { names: Array<string> };
 export type NewHost = { name: string; url: string; address?: string; gpus?: "all" | Array<string>; labels?: Record<string, string>; cpus?: number; mem?: string; identity?: string; tls?: string; insecure?: boolean; fingerprints?: Array<string>; force?: boolean; dry_run?: boolean };
+export type NewKeyRequest = { user?: string; name?: string; scope?: "read" | "run" | "admin"; project?: string; days?: number };
+export type NewKeyView = { secret: string; key: KeyView };
+export type NewProjectRequest = { name: string; open?: boolean };
+export type NewUserRequest = { name: string; role?: "viewer" | "member" | "admin"; uid?: number; gid?: number; email?: string; shared_uid?: boolean };
+export type NewUserView = { user: UserView; secret: string; key: KeyView };
 export type NotebookRequest = { idle_timeout?: number };
 export type NumberedLine = { number: number; whole: number; id: string; time: string; stream: "stdout" | "stderr" | "engine"; text: string };
 export type ObjectiveView = { metric: string; goal: "maximize" | "minimize"; rule: string; words: string };
@@ -115,6 +126,7 @@ export type PoolRecovery = { leader: string; keeps_swarm: boolean; lost: Array<s
 export type PoolUsage = { since: string; until: string; step: number; time: Array<number>; hosts: Array<HostUsage>; left_out: number };
 export type PoolView = { file: string | null; trouble: string; network: "bridge" | "overlay" | "host"; swarm_trouble: string; output: string; data: string; shared_output: boolean; hosts: Array<HostView>; gone: Array<GoneHost> };
 export type ProblemShape = { file: string; line: number; column: number; path: string; problem: string; hint: string; severity: "error" | "warning" };
+export type ProjectChangeRequest = { open: boolean };
 export type ProxiedAppAddress = { url: string };
 export type QueuePlaceView = { position: number; length: number; ahead: Array<string> };
 export type QueueView = { length: number; waiting: Array<QueuedView> };
@@ -147,16 +159,22 @@ export type StragglerView = { job: string; text: string; kind: "behind" | "full-
 export type Stragglers = { stragglers: Array<StragglerView> };
 export type Submission = { project: string; file: string; config: string; key?: string; snapshot?: string; parameters?: Array<[string, string]>; pull?: boolean; settings?: Array<[string, string]>; environment?: Record<string, string>; notebook?: NotebookRequest; executor?: "docker" | "process" | "slurm"; git?: GitState; pinned?: Array<PinnedImage>; annotation?: RunAnnotation; rerun_of?: string };
 export type SystemView = { server: ServerView; hosts: Array<HostView> };
+export type TeamProjectList = { projects: Array<TeamProjectView> };
+export type TeamProjectView = { name: string; open: boolean; created_at: string; members: Array<MemberView> };
 export type TensorBoardRequest = { experiments: Array<string>; key?: string; left_after?: number; executor?: "docker" | "process" | "slurm" };
 export type TestedGpuView = { index: number; uuid: string; model: string; driver: string; mem_mib: number; watts: number | null; celsius: number | null; errors: Array<string> };
 export type TfConfigs = { id: string; configs: Record<string, Record<string, unknown> | null> };
 export type TrialRequest = { trials: number; environment: Record<string, string> };
+export type UserChangeRequest = { role?: "viewer" | "member" | "admin"; uid?: number; gid?: number; email?: string; disabled?: boolean; shared_uid?: boolean };
+export type UserList = { users: Array<UserView> };
+export type UserView = { name: string; role: "viewer" | "member" | "admin"; uid: number | null; gid: number | null; disabled: boolean; email: string; created_at: string };
 export type WebRequest = { port?: number };
 export type WebSessionView = { id: string; opened_at: string; until: string };
 export type WebSessions = { sessions: Array<WebSessionView> };
 export type WebView = { open: boolean; port: number | null; url: string | null };
 export type WrittenView = { kept_files: number; kept_bytes: number; kept_names: Array<string>; lost_files: number; lost_bytes: number; lost_names: Array<string>; more: boolean; sentences: Array<string> };
 export type AnswerTo<Request extends string> =
+  Request extends `POST /projects/${string}/members/${string}/remove` ? TeamProjectView :
   Request extends `GET /experiments/${string}/lines/matches` ? LineMatches :
   Request extends `GET /experiments/${string}/metrics/history` ? MetricHistoryView :
   Request extends `GET /pool/hosts/${string}/keys` ? HostKeys :
@@ -165,6 +183,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /pool/hosts/${string}/keys` ? HostKeys :
   Request extends `POST /pool/hosts/${string}/remove` ? RemovedHost :
   Request extends `POST /pool/hosts/${string}/resume` ? HostView :
+  Request extends `POST /projects/${string}/members/${string}` ? TeamProjectView :
   Request extends `POST /web/sessions/${string}/end` ? WebSessions :
   Request extends `GET /experiments/${string}/capsule` ? CapsuleView :
   Request extends `GET /experiments/${string}/curves` ? CurveList :
@@ -185,6 +204,8 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /experiments/${string}/save` ? SavedView :
   Request extends `POST /experiments/${string}/search` ? ExperimentView :
   Request extends `POST /experiments/${string}/trials` ? ExperimentView :
+  Request extends `POST /keys/${string}/revoke` ? KeyView :
+  Request extends `POST /projects/${string}/remove` ? TeamProjectView :
   Request extends `POST /snapshots/${string}/contents` ? MissingContents :
   Request extends `PUT /snapshots/${string}/manifest` ? MissingContents :
   Request extends `GET /audit/check` ? AuditCheckView :
@@ -194,7 +215,9 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /names/find` ? FoundName :
   Request extends `GET /pool/queue` ? QueueView :
   Request extends `GET /pool/usage` ? PoolUsage :
+  Request extends `GET /projects/${string}` ? TeamProjectView :
   Request extends `GET /results/groups` ? GroupList :
+  Request extends `GET /users/${string}` ? UserView :
   Request extends `GET /web/sessions` ? WebSessions :
   Request extends `POST /files/folder` ? FileView :
   Request extends `POST /files/link` ? FileView :
@@ -204,8 +227,10 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /pool/hosts` ? AddedHost :
   Request extends `POST /pool/join` ? PoolMembers :
   Request extends `POST /pool/recover` ? PoolRecovery :
+  Request extends `POST /projects/${string}` ? TeamProjectView :
   Request extends `POST /reruns/check` ? MissingParts :
   Request extends `POST /server/stop` ? ServerView :
+  Request extends `POST /users/${string}` ? UserView :
   Request extends `POST /web/close` ? WebView :
   Request extends `PUT /files/content` ? FileView :
   Request extends `GET /audit` ? AuditList :
@@ -214,16 +239,23 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /files` ? FileListing :
   Request extends `GET /gpus` ? GpuList :
   Request extends `GET /kept` ? KeptView :
+  Request extends `GET /keys` ? KeyList :
   Request extends `GET /leftovers` ? LeftoversView :
   Request extends `GET /names` ? NameList :
   Request extends `GET /outputs` ? OutputPage :
   Request extends `GET /pool` ? PoolView :
+  Request extends `GET /projects` ? TeamProjectList :
   Request extends `GET /results` ? ResultList :
   Request extends `GET /samples` ? Samples :
   Request extends `GET /server` ? ServerView :
   Request extends `GET /system` ? SystemView :
+  Request extends `GET /users` ? UserList :
+  Request extends `GET /whoami` ? CallerView :
   Request extends `POST /experiments` ? ExperimentView :
+  Request extends `POST /keys` ? NewKeyView :
   Request extends `POST /plans` ? PlanView :
+  Request extends `POST /projects` ? TeamProjectView :
   Request extends `POST /tensorboards` ? ExperimentView :
+  Request extends `POST /users` ? NewUserView :
   Request extends `POST /web` ? WebView :
   unknown;

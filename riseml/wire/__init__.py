@@ -16,6 +16,25 @@ from riseml.wire.audit import (
     AuditLineView as AuditLineView,
     AuditList as AuditList,
 )
+from riseml.wire.accounts import (
+    CallerProject as CallerProject,
+    CallerView as CallerView,
+    KeyList as KeyList,
+    KeyView as KeyView,
+    MemberRequest as MemberRequest,
+    MemberView as MemberView,
+    NewKeyRequest as NewKeyRequest,
+    NewKeyView as NewKeyView,
+    NewProjectRequest as NewProjectRequest,
+    NewUserRequest as NewUserRequest,
+    NewUserView as NewUserView,
+    ProjectChangeRequest as ProjectChangeRequest,
+    TeamProjectList as TeamProjectList,
+    TeamProjectView as TeamProjectView,
+    UserChangeRequest as UserChangeRequest,
+    UserList as UserList,
+    UserView as UserView,
+)
 from riseml.wire.capsules import (
     Capsule as Capsule,
     CapsuleCode as CapsuleCode,

@@ -41,6 +41,8 @@ PROMETHEUS = "/metrics"
 _LOOK = Access(Scope.READ, Role.VIEWER, ObjectKind.SERVER)
 _OWN_READ = Access(Scope.READ, Role.VIEWER, ObjectKind.OWN)
 _OWN_WRITE = Access(Scope.RUN, Role.MEMBER, ObjectKind.OWN)
+_OWN_KEYS = Access(Scope.ADMIN, Role.VIEWER, ObjectKind.OWN)
+_OWN_PROJECT = Access(Scope.ADMIN, Role.MEMBER, ObjectKind.OWN)  # the route asks for a maintainer of the project
 _SEE = Access(Scope.READ, Role.VIEWER, ObjectKind.EXPERIMENT)
 _CHANGE = Access(Scope.RUN, Role.MEMBER, ObjectKind.EXPERIMENT)
 _NAMED_READ = Access(Scope.READ, Role.VIEWER, ObjectKind.NAMED)
@@ -76,6 +78,22 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("POST", "/v1/pool/hosts/{name}/keys"): _ADMIN,
     ("GET", "/v1/leftovers"): _ADMIN,
     ("POST", "/v1/leftovers/remove"): _ADMIN,
+    # users, keys and team projects: the routes of keys and members also look at whose they are
+    ("GET", "/v1/whoami"): _OWN_READ,
+    ("GET", "/v1/users"): _ADMIN,
+    ("POST", "/v1/users"): _ADMIN,
+    ("GET", "/v1/users/{name}"): _OWN_READ,
+    ("POST", "/v1/users/{name}"): _ADMIN,
+    ("GET", "/v1/keys"): _OWN_READ,
+    ("POST", "/v1/keys"): _OWN_KEYS,
+    ("POST", "/v1/keys/{key}/revoke"): _OWN_KEYS,
+    ("GET", "/v1/projects"): _OWN_READ,
+    ("POST", "/v1/projects"): _ADMIN,
+    ("GET", "/v1/projects/{name}"): _OWN_READ,
+    ("POST", "/v1/projects/{name}"): _OWN_PROJECT,
+    ("POST", "/v1/projects/{name}/remove"): _ADMIN,
+    ("POST", "/v1/projects/{name}/members/{user}"): _OWN_PROJECT,
+    ("POST", "/v1/projects/{name}/members/{user}/remove"): _OWN_PROJECT,
     # a submission
     ("HEAD", "/v1/snapshots/{digest}"): _OWN_WRITE,
     ("PUT", "/v1/snapshots/{digest}"): _OWN_WRITE,

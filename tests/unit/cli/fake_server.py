@@ -163,6 +163,7 @@ class FakeServer:
     asked: list[str] = field(default_factory=list)  # `METHOD /path?query` of each request
     headers: dict[str, str] = field(default_factory=dict)  # of the last request
     bodies: list[Any] = field(default_factory=list)  # of the submissions
+    account_bodies: list[Any] = field(default_factory=list)  # of requests about users, keys and projects
     plans: list[Any] = field(default_factory=list)  # of the dry runs
     server: dict[str, Any] = field(default_factory=dict)  # its own view
 
@@ -179,6 +180,7 @@ class FakeServer:
         shutil.rmtree(self.home / "cache", ignore_errors=True)  # what commands of other tests have cached
         for name in ("experiments", "entries", "cuts", "lost", "answers", "asked", "bodies", "plans"):
             getattr(self, name).clear()
+        self.account_bodies.clear()
         for name in ("snapshots", "manifests", "contents"):
             getattr(self, name).clear()
         self.hold = False
@@ -219,6 +221,8 @@ class FakeServer:
         if f"{request.method} {path}" in self.lost:
             self.lost.remove(f"{request.method} {path}")
             return StreamingResponse(_half())
+        if body and path.startswith(("/users", "/keys", "/projects")):
+            self.account_bodies.append(json.loads(body))
         if path == "/plans":
             self.plans.append(json.loads(body))
         if found := self.answers.get(f"{request.method} {re.sub('(?<=^/packs)/.*', '', path)}"):

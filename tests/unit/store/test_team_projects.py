@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from riseml.base.errors import Conflict, NotFound, UsageError
 from riseml.base.roles import Role
+from riseml.base.states import State
+from riseml.model import Owner
+from riseml.planning.plan import first_jobs
 from riseml.store.accounts import AccountStore, KeyRequest, User
 from riseml.store.database import Database
+from riseml.store.experiments import ExperimentStore
+from riseml.store.insertion import NewExperiments
 from riseml.store.key_digests import KeyDigests
 from riseml.store.team_projects import TeamProject, TeamProjectStore
-from tests.unit.store.submissions import NOW
+from tests.unit.store.submissions import NOW, PLAN
 
 
 @pytest.fixture
@@ -44,6 +50,37 @@ def test_members_come_and_go_and_change_their_roles(projects: TeamProjectStore) 
     assert projects.remove_member("vision", "ann").members == (("paul", Role.MEMBER),)
     assert projects.open_project("vision", is_open=True).open
     assert not projects.open_project("vision", is_open=False).open
+
+
+@pytest.mark.usefixtures("accounts")
+def test_a_user_sees_their_projects_and_open_ones(projects: TeamProjectStore) -> None:
+    for name, is_open in (("audio", True), ("hidden", False), ("vision", True), ("words", False)):
+        projects.add_project(name, NOW, is_open=is_open)
+    projects.put_member("vision", "paul", Role.MAINTAINER)
+    projects.put_member("words", "paul", Role.MEMBER)
+    projects.put_member("words", "ann", Role.MEMBER)
+    everybody = ("audio", Role.VIEWER)
+    assert projects.load_memberships("paul") == (everybody, ("vision", Role.MAINTAINER), ("words", Role.MEMBER))
+    assert projects.load_memberships("nobody") == (everybody, ("vision", Role.VIEWER))
+
+
+def test_experiments_of_a_removed_project_are_their_users_alone(
+    projects: TeamProjectStore, experiments: ExperimentStore
+) -> None:
+    """A later project of the same name would show them to its members."""
+    projects.add_project("vision", NOW)
+    projects.add_project("audio", NOW)
+    plans = ((PLAN, first_jobs(PLAN)),)
+    owner = Owner("paul", 2001, 2001)
+    shared = [
+        experiments.add_experiments(NewExperiments(owner, name, "", "", plans, team_project=name), NOW)[0][0].experiment
+        for name in ("vision", "audio")
+    ]
+    projects.remove_project("vision", NOW)
+    loaded = [experiments.find_by_number("paul", one.number)[0].experiment for one in shared]
+    assert [one.team_project for one in loaded] == [None, "audio"]
+    ended = replace(loaded[0], state=State.FINISHED, closed=True, ended_at=NOW)
+    assert experiments.save_decision(shared[0], ended, NOW), "the version of the record is the one that the loop read"
 
 
 def test_a_removed_project_ends_its_keys_and_memberships(projects: TeamProjectStore, accounts: AccountStore) -> None:

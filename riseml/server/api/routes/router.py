@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from riseml.server.api.failures import FAILURES
+from riseml.server.api.routes.account_routes import add_key_routes, add_project_routes, add_user_routes
 from riseml.server.api.routes.annotation_routes import add_annotation_routes
 from riseml.server.api.routes.audit_routes import add_audit_routes
 from riseml.server.api.routes.experiment_routes import (
@@ -62,4 +63,7 @@ def make_router(services: Services) -> APIRouter:
     add_web_routes(router, services.web)
     add_audit_routes(router, services)
     add_clean_routes(router, services.data.cleaner, services.data.disks)
+    add_user_routes(router, services)
+    add_key_routes(router, services)
+    add_project_routes(router, services)
     return router

@@ -54,6 +54,7 @@ def test_an_empty_path_is_not_the_working_directory() -> None:
 
 MEANINGS = {
     "-a": {"--all"},
+    "-u": {"--all-users"},
     "-d": {"--detach"},
     "-f": {"--file"},
     "-g": {"--gpu"},

@@ -1,0 +1,242 @@
+"""Keys and users of a team's server over HTTP: sentences 5, 6, 7, 8 and 13 of what such a server must prove."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from riseml.base.api_keys import KEY_PREFIX, is_key, make_key
+from riseml.base.errors import RisemlError, Unauthenticated
+from riseml.client.server_client import LogQuery
+from riseml.model import Owner
+from riseml.server.clock import now
+from riseml.server.gate.failed_attempts import MOST_FAILURES
+from riseml.store.accounts import KeyRequest
+from tests.support.waiting import DEADLINE
+from tests.team.key_scene import KeyScene, open_key_scene
+from tests.unit.store.submissions import submit
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyScene]:
+    with open_key_scene(tmp_path_factory.mktemp("team")) as made:
+        made.add_user("paul", uid=2001)
+        made.add_user("ann", uid=2002)
+        yield made
+
+
+def test_sentence_05_a_key_is_random_and_found_by_scanners_and_shown_once(scene: KeyScene) -> None:
+    answer = scene.ask("POST", "/keys", "paul", body={"name": "laptop"})
+    key = answer.json()["secret"]
+    assert is_key(key)
+    assert key.startswith(KEY_PREFIX)
+    hidden = len(key) - len(KEY_PREFIX) - 8
+    assert hidden * math.log2(62) >= 160, "beside the last eight characters, which lists show"
+    assert scene.ask("GET", "/whoami", key=key).json()["user"] == "paul"
+
+    shown = [scene.ask("GET", path, "admin").text for path in ("/keys?all_users=true", "/users", "/users/paul")]
+    shown.append(scene.ask("POST", f"/keys/{answer.json()['key']['id']}/revoke", "paul").text)
+    with scene.application.database.read_transaction() as connection:
+        shown += [str(connection.execute(sa.text(f"SELECT * FROM {table}")).all()) for table in ("api_keys", "users")]
+    assert all(key[-9:] not in text for text in shown)
+    assert key[-8:] in shown[0]
+    files = [path for path in scene.home.rglob("*") if path.is_file()]
+    assert [path.name for path in files if key[len(KEY_PREFIX) : -8].encode() in path.read_bytes()] == []
+
+
+def test_sentence_06_a_key_has_a_scope_a_project_an_expiry_and_a_last_use(scene: KeyScene) -> None:
+    scene.ask("POST", "/projects", "admin", body={"name": "vision"})
+    scene.ask("POST", "/projects/vision/members/paul", "admin", body={"role": "member"})
+    made = scene.ask("POST", "/keys", "paul", body={"scope": "read", "project": "vision"}).json()
+    view = made["key"]
+    life = datetime.fromisoformat(view["expires_at"]) - datetime.fromisoformat(view["created_at"])
+    assert (view["scope"], view["project"], view["used_at"], life) == ("read", "vision", None, timedelta(days=90))
+    caller = scene.ask("GET", "/whoami", key=made["secret"]).json()
+    assert (caller["scope"], caller["project"]) == ("read", "vision")
+    assert caller["projects"] == [{"project": "vision", "role": "member"}]
+
+    for days, status in ((1, 200), (366, 200), (0, 422), (367, 422)):
+        assert scene.ask("POST", "/keys", "paul", body={"days": days}).status_code == status
+    absent = scene.ask("POST", "/keys", "ann", body={"project": "vision"})
+    nowhere = scene.ask("POST", "/keys", "ann", body={"project": "nowhere"})
+    assert (absent.status_code, absent.text.replace("vision", "nowhere")) == (404, nowhere.text)
+
+    scene.application.services.keys._stored_at = -math.inf  # type: ignore[union-attr]  # a minute has passed
+    scene.ask("GET", "/whoami", key=make_fresh(scene))
+    (used,) = (key for key in scene.ask("GET", "/keys", "paul").json()["keys"] if key["id"] == view["id"])
+    assert used["used_at"] is not None
+
+
+def make_fresh(scene: KeyScene) -> str:
+    """Return a key that no request has used."""
+    return str(scene.ask("POST", "/keys", "paul", body={}).json()["secret"])
+
+
+def revoke(scene: KeyScene, user: str) -> None:
+    (key,) = scene.ask("GET", f"/keys?user={user}", "admin").json()["keys"]
+    assert scene.ask("POST", f"/keys/{key['id']}/revoke", "admin").status_code == 200
+
+
+def disable(scene: KeyScene, user: str) -> None:
+    assert scene.ask("POST", f"/users/{user}", "admin", body={"disabled": True}).status_code == 200
+
+
+@pytest.mark.parametrize("end", [revoke, disable])
+def test_sentence_07_a_revoked_key_or_disabled_user_fails_with_open_streams(
+    scene: KeyScene, end: Callable[[KeyScene, str], None]
+) -> None:
+    user = f"to-{end.__name__}"
+    key = scene.add_user(user)
+    numbers = {name: submit(scene.application.services.stores.experiments, user=name).number for name in (user, "paul")}
+    ends = {name: threading.Event() for name in numbers}
+    errors: dict[str, RisemlError] = {}
+
+    def follow(name: str) -> None:
+        try:
+            with scene.open_client(name) as client:
+                for _ in client.stream_log(str(numbers[name]), LogQuery()):
+                    ends[name].clear()
+        except RisemlError as error:
+            errors[name] = error
+        ends[name].set()
+
+    for name in numbers:
+        threading.Thread(target=follow, args=(name,), daemon=True).start()
+    path = f"{scene.url.replace('http', 'ws')}/v1/experiments/{numbers[user]}/presence"
+    with connect(path, additional_headers={"Authorization": f"Bearer {key}"}) as stream:
+        assert stream.recv(DEADLINE)
+        end(scene, user)
+        assert scene.ask("GET", "/whoami", key=key).status_code == 401, "a new request fails at once"
+        with pytest.raises(ConnectionClosed) as closed:
+            while True:
+                stream.recv(DEADLINE)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1008
+    assert ends[user].wait(DEADLINE)
+    assert isinstance(errors[user], Unauthenticated)
+    assert not ends["paul"].is_set(), "streams of other users go on"
+
+
+def test_sentence_08_ten_failures_make_an_address_wait_and_all_bad_keys_are_answered_alike(tmp_path: Path) -> None:
+    with open_key_scene(tmp_path) as scene:
+        scene.add_user("paul")
+        accounts = scene.application.services.stores.accounts
+        expired = accounts.add_key(KeyRequest("paul", days=1), now() - timedelta(days=2))
+        revoked = accounts.add_key(KeyRequest("paul"), now())
+        accounts.revoke_key(revoked.key.id, now())
+        scene.add_user("tim")
+        disable(scene, "tim")
+        bad = [make_key(), expired.secret, revoked.secret, scene.keys["tim"], "riseml_", "x" * 3000, "two words", "é"]
+        answers = [scene.ask("GET", "/whoami", key=key) for key in bad]
+        assert {(one.status_code, one.text, len(one.headers)) for one in answers} == {
+            (401, answers[0].text, len(answers[0].headers))
+        }
+        error = json.loads(answers[0].text)["error"]
+        assert (error["kind"], error["message"]) == ("Unauthenticated", "this key is not valid")
+        fresh = accounts.add_key(KeyRequest("paul"), now()).secret
+        for _ in range(MOST_FAILURES - len(bad)):
+            assert scene.ask("GET", "/server", key=make_key()).status_code == 401
+        for key in make_key(), fresh, revoked.secret:
+            waits = scene.ask("GET", "/whoami", key=key)
+            assert waits.status_code == 429
+            assert 1 <= int(waits.headers["Retry-After"]) <= 60
+        assert scene.ask("GET", "/whoami", "admin").status_code == 200, "who came in from there before goes on"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"name": "root", "uid": 0},
+        {"name": "tom", "uid": 999},
+        {"name": "tom", "uid": 2010, "gid": 0},
+        {"name": "tom", "uid": 65534},
+        {"name": "tom", "uid": -1},
+        {"name": "tom", "gid": 2010},
+        {"name": "Tom", "uid": 2010},
+        {"name": "tom.b", "uid": 2010},
+        {"name": "t" * 33, "uid": 2010},
+        {"name": "", "uid": 2010},
+        {"name": "tom", "uid": "x"},
+        {"name": "tom", "uid": 2010, "role": "maintainer"},
+        {"name": "tom", "uid": 2001},  # paul's
+    ],
+    ids=str,
+)
+def test_sentence_13_a_user_has_one_uid_that_an_admin_set_and_that_is_not_of_the_system(
+    scene: KeyScene, values: dict[str, object]
+) -> None:
+    refused = scene.ask("POST", "/users", "admin", body=values)
+    assert refused.status_code in (400, 409, 422), refused.text
+    assert set(refused.json()) == {"error"}
+    assert scene.ask("GET", "/users/tom", "admin").status_code == 404
+    if "uid" in values and values["name"] == "tom":
+        changed = scene.ask("POST", "/users/ann", "admin", body={key: values[key] for key in values if key != "name"})
+        assert changed.status_code in (400, 409, 422), changed.text
+    caller = scene.application.services.keys.find_caller(scene.keys["ann"], "")  # type: ignore[union-attr]
+    assert caller.owner == Owner("ann", 2002, 2002)
+
+
+def test_a_key_may_do_no_more_than_its_scope_and_its_user(scene: KeyScene) -> None:
+    keys = {
+        scope: scene.ask("POST", "/keys", "paul", body={"scope": scope}).json()["secret"] for scope in ("read", "run")
+    }
+    for key in keys.values():
+        assert scene.ask("GET", "/keys", key=key).status_code == 200
+        for path in "/keys", "/keys/0123456789/revoke", "/users", "/projects", "/projects/vision/members/paul":
+            assert scene.ask("POST", path, key=key, body={}).status_code == 403, path
+    for method, path, body in (
+        ("GET", "/users", None),
+        ("POST", "/users", {"name": "tim"}),
+        ("POST", "/users/paul", {"role": "admin"}),
+        ("GET", "/keys?user=ann", None),
+        ("GET", "/keys?all_users=true", None),
+        ("POST", "/keys", {"user": "ann"}),
+        ("POST", "/projects", {"name": "mine"}),
+    ):
+        assert scene.ask(method, path, "paul", body=body).status_code == 403, path
+
+
+def test_what_belongs_to_another_user_is_answered_as_what_does_not_exist(scene: KeyScene) -> None:
+    scene.ask("POST", "/projects", "admin", body={"name": "secret"})
+    (key,) = scene.ask("GET", "/keys", "ann").json()["keys"]
+    pairs = [
+        ("GET", "/users/{}", "ann", "absent"),
+        ("POST", "/keys/{}/revoke", key["id"], "0000000000"),
+        ("GET", "/projects/{}", "secret", "absent"),
+        ("POST", "/projects/{}/members/paul", "secret", "absent"),
+        ("POST", "/projects/{}/members/ann/remove", "secret", "absent"),
+        ("POST", "/projects/{}/members/paul/remove", "secret", "absent"),
+    ]
+    for method, path, foreign, absent in pairs:
+        body = {"role": "member"} if path.endswith("/paul") else None
+        answers = [scene.ask(method, path.format(name), "paul", body=body) for name in (foreign, absent)]
+        assert answers[0].status_code == 404, path
+        assert answers[0].text.replace(foreign, absent) == answers[1].text
+    assert [one["name"] for one in scene.ask("GET", "/projects", "paul").json()["projects"]] == ["vision"]
+
+
+def test_a_maintainer_changes_who_is_in_a_project_and_a_member_does_not(scene: KeyScene) -> None:
+    scene.ask("POST", "/projects", "admin", body={"name": "words"})
+    scene.ask("POST", "/projects/words/members/ann", "admin", body={"role": "maintainer"})
+    scene.ask("POST", "/projects/words/members/paul", "ann", body={"role": "member"})
+    for path, body in ("/members/paul", {"role": "maintainer"}), ("", {"open": True}), ("/members/ann/remove", None):
+        assert scene.ask("POST", f"/projects/words{path}", "paul", body=body).status_code == 403, path
+    assert scene.ask("POST", "/projects/words/members/nobody", "ann", body={"role": "member"}).status_code == 404
+    opened = scene.ask("POST", "/projects/words", "ann", body={"open": True}).json()
+    assert (opened["open"], [one["user"] for one in opened["members"]]) == (True, ["ann", "paul"])
+    scene.add_user("bob")
+    assert scene.ask("GET", "/whoami", "bob").json()["projects"] == [{"project": "words", "role": "viewer"}]
+    left = scene.ask("POST", "/projects/words/members/paul/remove", "paul").json()
+    assert [one["user"] for one in left["members"]] == ["ann"]
+    assert scene.ask("POST", "/projects/words/remove", "ann").status_code == 403
+    assert scene.ask("POST", "/projects/words/remove", "admin").status_code == 200
+    assert scene.ask("GET", "/projects/words", "admin").status_code == 404
