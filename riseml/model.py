@@ -338,6 +338,7 @@ class World:
     """The records of every experiment that is not closed."""
 
     experiments: tuple[Experiment, ...]  # oldest first
+    reader: Caller | None = None  # for whom something about them is put into words; None: for nobody
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -7,8 +7,10 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from riseml.base.names import experiment_name
+from riseml.model import Caller
 from riseml.store.database import Database
 from riseml.store.schema import events, experiments
+from riseml.store.visibility import select_visible
 
 
 class ChangeLog:
@@ -28,8 +30,12 @@ class ChangeLog:
         with self._database.read_transaction() as connection:
             return tuple(connection.execute(query).scalars())
 
-    def name_experiments(self, keys: Collection[int]) -> dict[int, str]:
-        """Return the IDs of experiments by their keys: `4`, `144.1`."""
-        query = sa.select(experiments.c.id, experiments.c.number, experiments.c.sub).where(experiments.c.id.in_(keys))
+    def name_experiments(self, keys: Collection[int], caller: Caller) -> dict[int, str]:
+        """Return the IDs of experiments that a caller sees, by their keys: `4`, `144.1`, `paul.4` of another user."""
+        columns = (experiments.c[name] for name in ("id", "user", "number", "sub"))
+        query = sa.select(*columns).where(experiments.c.id.in_(keys), select_visible(caller))
         with self._database.read_transaction() as connection:
-            return {key: experiment_name(number, sub) for key, number, sub in connection.execute(query)}
+            return {
+                key: experiment_name(number, sub) if user == caller.user else f"{user}.{experiment_name(number, sub)}"
+                for key, user, number, sub in connection.execute(query)
+            }

@@ -11,8 +11,10 @@ import sqlalchemy as sa
 
 from riseml.base.names import experiment_name
 from riseml.base.states import TERMINAL
+from riseml.model import Caller
 from riseml.store.database import Database
 from riseml.store.schema import experiments, jobs
+from riseml.store.visibility import select_visible
 
 _ENDED = tuple(sorted(state.value for state in TERMINAL))
 
@@ -29,6 +31,12 @@ class ExperimentNames:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def list_users(self, caller: Caller) -> list[str]:
+        """Return the users who have experiments that a caller sees, by name."""
+        query = sa.select(experiments.c.user).where(select_visible(caller)).distinct().order_by(experiments.c.user)
+        with self._database.read_transaction() as connection:
+            return list(connection.execute(query).scalars())
 
     def list_numbers(self, user: str, prefix: str, *, running: bool, most: int) -> list[int]:
         """Return the newest numbers of a user's experiments that begin with a prefix, oldest first.

@@ -16,11 +16,13 @@ import sqlalchemy as sa
 
 from riseml.base.records import dataclass
 from riseml.base.states import State
+from riseml.model import Caller
 from riseml.store.annotations import NO_FILTER, AnnotationFilter, contains_word, list_conditions
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentDetail, find_open, select_details
 from riseml.store.metrics.last_values import LastValues, select_last_values
 from riseml.store.schema import experiment_annotations, experiment_tags, experiments
+from riseml.store.visibility import select_visible
 
 LONGEST_TEXT = 200  # characters of a search text
 _MOST_WORDS = 10
@@ -59,6 +61,7 @@ class PageQuery:
     metric: str = ""  # only experiments that have reported this metric, a finite value last; empty: any
     least: float | None = None  # only experiments whose last value is at least this
     most: float | None = None  # only experiments whose last value is at most this
+    caller: Caller | None = None  # only experiments that they see; None: all
 
 
 _Aggregate = Callable[[Any], sa.ColumnElement[Any]]
@@ -134,6 +137,8 @@ def _add_metric(
 
 def _choose_experiments(dialect: sa.Dialect, user: str, query: PageQuery) -> sa.ColumnElement[bool]:
     conditions = [experiments.c.user == user]
+    if query.caller is not None:
+        conditions.append(select_visible(query.caller))
     if query.project is not None:
         conditions.append(experiments.c.project == query.project)
     if query.states:

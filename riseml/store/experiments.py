@@ -260,6 +260,12 @@ class ExperimentStore:
             raise NotFound(f"there is no experiment with the key {identity}")
         return details[0]
 
+    def sees_snapshot(self, caller: Caller, digest: str) -> bool:
+        """Return True when a caller sees an experiment that has run with these files of a project."""
+        some = sa.select(experiments.c.id).where(experiments.c.snapshot == digest, select_visible(caller)).limit(1)
+        with self._database.read_transaction() as connection:
+            return connection.execute(some).first() is not None
+
     def find_patterns(self, identity: int) -> dict[str, str]:
         """Return the patterns of `train.metrics` of an experiment, by name; none when there is no such experiment."""
         query = sa.select(experiments.c.plan["policy", "metrics"]).where(experiments.c.id == identity)
@@ -267,7 +273,7 @@ class ExperimentStore:
             patterns = connection.execute(query).scalar()
         return dict(patterns or ())
 
-    def list_experiments(
+    def list_experiments(  # noqa: PLR0913  # the conditions of a list, each of which has a name
         self,
         user: str,
         *,
@@ -277,6 +283,7 @@ class ExperimentStore:
         before: int | None = None,
         companions: bool = True,
         annotation_filter: AnnotationFilter = NO_FILTER,
+        caller: Caller | None = None,
     ) -> tuple[ExperimentDetail, ...]:
         """Return a user's experiments, oldest first.
 
@@ -289,8 +296,11 @@ class ExperimentStore:
             before: only numbers below this one: with `limit`, the next page of older ones.
             companions: whether to include companions.
             annotation_filter: only those about which this was said.
+            caller: only those that they see; None: all.
         """
         conditions = [experiments.c.user == user]
+        if caller is not None:
+            conditions.append(select_visible(caller))
         if project is not None:
             conditions.append(experiments.c.project == project)
         if before is not None:

@@ -16,8 +16,10 @@ import sqlalchemy as sa
 
 from riseml.base.records import dataclass
 from riseml.base.states import JobDuty, State
+from riseml.model import Caller
 from riseml.store.database import Database
 from riseml.store.schema import experiments, jobs
+from riseml.store.visibility import select_visible
 
 _STATES = {state.value: state for state in State}
 _TRAINS = frozenset({JobDuty.DECIDES.value, JobDuty.HELPS.value})
@@ -54,6 +56,7 @@ class OutcomeQuery:
 
     numbers: tuple[tuple[int, int | None], ...] = ()  # (number, sub); sub None: the experiment, or the whole set
     project: str | None = None
+    caller: Caller | None = None  # only those that they see; None: all
 
 
 class OutcomeStore:
@@ -112,9 +115,13 @@ def _select_outcomes(user: str, query: OutcomeQuery) -> sa.Select[Any]:
     companion = experiments.c.plan["companion", "kind"].as_string()
     return (
         sa.select(*(experiments.c[name] for name in columns), sa.cast(experiments.c.plan["parameters"], sa.Text))
-        .where(experiments.c.user == user, companion.is_(None), _choose(query))
+        .where(experiments.c.user == user, companion.is_(None), _choose(query), *_list_conditions(query))
         .order_by(experiments.c.id)
     )
+
+
+def _list_conditions(query: OutcomeQuery) -> list[sa.ColumnElement[bool]]:
+    return [] if query.caller is None else [select_visible(query.caller)]
 
 
 def _select_runs(ids: list[int]) -> sa.Select[Any]:

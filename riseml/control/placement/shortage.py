@@ -12,6 +12,7 @@ from riseml.control.placement.free import SLACK, FreeResources, find_free_resour
 from riseml.control.placement.gpu_models import describe_models, describe_wanted, has_wanted_gpus, list_models
 from riseml.control.placement.place import PlacementPass
 from riseml.control.placement.refusal import show_label
+from riseml.control.visible_names import HIDDEN, name_for
 from riseml.model import Experiment, HostObservation, Job, World
 from riseml.wire.explanations import (
     BlockerView,
@@ -30,22 +31,30 @@ _EXCLUSIONS = {
 
 
 class UserNames:
-    """Names experiments by the id of their record, as one user knows them: `4`, or `anna.4` of another user."""
+    """Names experiments by the id of their record, as one user knows them: `4`, or `anna.4` of another user. With a
+    reader (`World.reader`), it names none that they do not see.
+    """
 
     def __init__(self, world: World, user: str) -> None:
         self._experiments = {experiment.id: experiment for experiment in world.experiments}
         self._user = user
+        self._reader = world.reader
 
     def __getitem__(self, identity: int) -> str:
+        if self._reader is not None:
+            return name_for(self._reader, self._experiments[identity]) or HIDDEN
         owner = self._experiments[identity].owner.user
         return self._find_id(identity) if owner == self._user else f"{owner}.{self._find_id(identity)}"
 
     def join(self, identities: Iterable[int]) -> str:
         """Return several names: `4, anna.7`."""
-        return ", ".join(map(self.__getitem__, identities))
+        return ", ".join(dict.fromkeys(map(self.__getitem__, identities)))
 
     def list_ids(self, identities: Iterable[int]) -> list[str]:
-        """Return canonical IDs, which are the same for every user: `4`, `7`."""
+        """Return canonical IDs: `4`, `7`; for a reader without those that they do not see."""
+        if self._reader is not None:
+            names = (name_for(self._reader, self._experiments[identity]) for identity in identities)
+            return [name for name in names if name is not None]
         return [*map(self._find_id, identities)]
 
     def _find_id(self, identity: int) -> str:

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from riseml import wire
 from riseml.base.errors import RisemlError
-from riseml.base.names import HostName, experiment_name
+from riseml.base.names import HostName
 from riseml.base.states import PLACED
+from riseml.control.visible_names import name_for
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import GpuReading
 from riseml.executors.pool import HostPool
-from riseml.model import Experiment
+from riseml.model import Caller, Experiment
 
 _MIB = 2**20
 _LASTS = 60.0  # seconds for which scrapes reuse a reading; on some hosts a reading starts a container
@@ -81,14 +82,15 @@ def _read_host(executor: Executor) -> Answer:
         return error
 
 
-def find_holders(experiments: tuple[Experiment, ...]) -> dict[tuple[HostName, str], list[str]]:
-    """Return which jobs have which GPUs."""
+def find_holders(experiments: tuple[Experiment, ...], caller: Caller) -> dict[tuple[HostName, str], list[str]]:
+    """Return which jobs have which GPUs, as a caller knows them."""
     holders: dict[tuple[HostName, str], list[str]] = {}
     for experiment in experiments:
         for job in experiment.jobs:
             for gpu in job.gpus if job.state in PLACED and job.host is not None else ():
-                name = f"{experiment_name(experiment.number, experiment.sub)}.{job.name}"
-                holders.setdefault((HostName(str(job.host)), gpu), []).append(name)
+                name = name_for(caller, experiment)
+                label = "another user's job" if name is None else f"{name}.{job.name}"
+                holders.setdefault((HostName(str(job.host)), gpu), []).append(label)
     return holders
 
 

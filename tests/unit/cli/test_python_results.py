@@ -102,7 +102,7 @@ def test_a_wrong_call_is_refused(identities: tuple[Any, ...], choice: Any, messa
 
 @pytest.mark.usefixtures("answer")
 def test_the_error_of_the_server_is_raised(fake_server: FakeServer) -> None:
-    fake_server.refuse("GET /results", "NotFound", "9 names no experiment")
+    fake_server.refuse("GET /results", "NotFound", "there is no experiment 9")
     with pytest.raises(NotFound) as refused:
         load_results(9)
     assert refused.value.__notes__ == ["hint: do this"]

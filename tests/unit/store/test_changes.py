@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from riseml.base.roles import Role, Scope
 from riseml.base.states import State
+from riseml.model import Caller, Owner
 from riseml.store.changes import ChangeLog
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
@@ -28,5 +30,10 @@ def test_an_experiment_has_changed_once_however_many_events_it_has(
 
 def test_experiments_are_named_as_users_name_them(database: Database, experiments: ExperimentStore) -> None:
     single, member = submit(experiments), submit(experiments, count=2)
-    names = ChangeLog(database).name_experiments([single.id, member.id, 99])
-    assert names == {single.id: "1", member.id: "2.1"}
+    keys = [single.id, member.id, 99]
+    changes = ChangeLog(database)
+    paul = Caller(Owner("paul", 1000, 1000), Role.MEMBER, Scope.READ)
+    assert changes.name_experiments(keys, paul) == {single.id: "1", member.id: "2.1"}
+    ann = replace(paul, owner=Owner("ann", 1001, 1001))
+    assert changes.name_experiments(keys, ann) == {}
+    assert changes.name_experiments(keys, replace(ann, role=Role.ADMIN)) == {single.id: "paul.1", member.id: "paul.2.1"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Annotated
 
@@ -117,7 +118,7 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
         if services.loops.passes.observation is None:
             wait_for_hosts(services.loops)
         observation = services.loops.passes.observation or Observation(now(), {})
-        world = services.stores.experiments.load_world()
+        world = replace(services.stores.experiments.load_world(), reader=caller)
         hosts = services.hosts
         explanation = show_explanation(world, observation, experiment, hosts.names, hosts.find_troubles())
         if experiment.state in _NOT_STARTED:

@@ -13,6 +13,7 @@ from riseml import wire
 from riseml.base.errors import UsageError
 from riseml.base.names import experiment_name
 from riseml.base.states import State
+from riseml.model import Caller
 from riseml.server.api.callers import CallerOf
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.comparison import compare_experiments
@@ -49,6 +50,7 @@ class ListFilters:
             list[wire.StateName] | None, Query(max_length=_MOST_STATES, description="one of these")
         ] = None,
         user: Annotated[str | None, Query(max_length=64, description="whose they are")] = None,
+        all_users: Annotated[bool, Query(description="of everyone, as far as the caller sees them")] = False,  # noqa: FBT002  # as above
         text: Annotated[str | None, Query(max_length=LONGEST_TEXT, description="words that it has")] = None,
         sort: Annotated[SortName | None, Query(description="by default -number; - is descending")] = None,
         offset: Annotated[int | None, Query(ge=0, le=_MOST_NUMBER, description="entries before the page")] = None,
@@ -56,6 +58,7 @@ class ListFilters:
         check_text([user, text])
         self.states = tuple(State(name) for name in state or ())
         self.user = user
+        self.all_users = all_users
         self.text = text or ""
         self.sort = sort
         self.offset = offset
@@ -144,18 +147,31 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
         metric: Annotated[MetricFilter, Depends()],
         annotations: Annotated[AnnotationQuery, Depends()],
     ) -> wire.ExperimentList:
-        if filters.asks_for_page or metric.metric:
-            details = _read_page(query, filters, metric, annotations.filter, caller.user, services.stores)
-        else:
-            details = _read_list(query, annotations.filter, caller.user, services.stores)
-        if filters.user not in (None, caller.user):
-            details = ()
-        sets = {detail.experiment.set_id for detail in details if detail.experiment.set_id is not None}
-        searches = services.stores.searches.load_searches(sets)
-        numbers = {detail.experiment.number for detail in details}
-        annotation_map = services.stores.annotations.load(caller.user, numbers)
-        last_values = _read_last_values(details, services)
-        return {"experiments": show_all(details, services.hosts.roots, searches, last_values, annotation_map)}
+        asks_for_page = filters.asks_for_page or bool(metric.metric)
+        views: list[wire.ExperimentView] = []
+        for user in _choose_users(filters, caller, services.stores):
+            if asks_for_page:
+                details = _read_page(query, filters, metric, annotations.filter, (user, caller), services.stores)
+            else:
+                details = _read_list(query, annotations.filter, (user, caller), services.stores)
+            views += _show_list(details, user, services)
+        return {"experiments": views}
+
+
+def _choose_users(filters: ListFilters, caller: Caller, stores: Stores) -> Sequence[str]:
+    """Return whose experiments a list has. Users without any that the caller sees have none in it."""
+    if filters.all_users:
+        return stores.names.list_users(caller)
+    return [filters.user or caller.user]
+
+
+def _show_list(details: Sequence[ExperimentDetail], user: str, services: Services) -> list[wire.ExperimentView]:
+    """Return experiments of one user."""
+    sets = {detail.experiment.set_id for detail in details if detail.experiment.set_id is not None}
+    searches = services.stores.searches.load_searches(sets)
+    numbers = {detail.experiment.number for detail in details}
+    annotation_map = services.stores.annotations.load(user, numbers)
+    return show_all(details, services.hosts.roots, searches, _read_last_values(details, services), annotation_map)
 
 
 def _read_last_values(
@@ -168,8 +184,9 @@ def _read_last_values(
 
 
 def _read_list(
-    query: ListQuery, annotation_filter: AnnotationFilter, user: str, stores: Stores
+    query: ListQuery, annotation_filter: AnnotationFilter, whose: tuple[str, Caller], stores: Stores
 ) -> tuple[ExperimentDetail, ...]:
+    user, caller = whose
     return stores.experiments.list_experiments(
         user,
         ended=query.ended,
@@ -178,6 +195,7 @@ def _read_list(
         before=query.before,
         companions=query.companions,
         annotation_filter=annotation_filter,
+        caller=None if user == caller.user and caller.project is None else caller,
     )
 
 
@@ -186,7 +204,7 @@ def _read_page(
     filters: ListFilters,
     metric: MetricFilter,
     annotation_filter: AnnotationFilter,
-    user: str,
+    whose: tuple[str, Caller],
     stores: Stores,
 ) -> tuple[ExperimentDetail, ...]:
     if query.before is not None and filters.sort not in (None, "-number"):
@@ -194,6 +212,7 @@ def _read_page(
     sort = filters.sort or "-number"
     if sort in ("metric", "-metric") and not metric.metric:
         raise UsageError("no metric is named to sort by", "add metric=NAME: GET /v1/metrics/names lists the names")
+    user, caller = whose
     page = PageQuery(
         sort=PageSort(sort.removeprefix("-")),
         descending=sort.startswith("-"),
@@ -209,6 +228,7 @@ def _read_page(
         metric=metric.metric,
         least=metric.least,
         most=metric.most,
+        caller=None if user == caller.user and caller.project is None else caller,
     )
     return stores.pages.read_page(user, page)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -70,9 +71,9 @@ def add_pool_routes(router: APIRouter, services: Services) -> None:
     """Add everything below /pool."""
 
     @router.get("/pool")
-    def read_pool() -> wire.PoolView:
+    def read_pool(caller: CallerOf) -> wire.PoolView:
         wait_for_hosts(services.loops)
-        return show_pool(services)
+        return show_pool(services, caller)
 
     @router.post("/pool/check")
     def check() -> wire.PoolFindings:
@@ -283,11 +284,14 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
     """Add /pool/queue, and /pool/usage, the use of the hosts over the last hours, for the page of the pool."""
 
     @router.get("/pool/queue")
-    def read_queue(limit: Annotated[int, Query(ge=1, le=_MOST_EXPLAINED)] = _MOST_EXPLAINED) -> wire.QueueView:
+    def read_queue(
+        caller: CallerOf, limit: Annotated[int, Query(ge=1, le=_MOST_EXPLAINED)] = _MOST_EXPLAINED
+    ) -> wire.QueueView:
         if services.loops.passes.observation is None:
             wait_for_hosts(services.loops)
         observation = services.loops.passes.observation or Observation(now(), {})
-        return show_queue(services.stores.experiments.load_world(), observation, services.hosts.names, limit)
+        world = replace(services.stores.experiments.load_world(), reader=caller)
+        return show_queue(world, observation, services.hosts.names, limit)
 
     @router.get("/pool/usage")
     def read_usage(caller: CallerOf, hours: Annotated[int, Query(ge=1, le=_MOST_HOURS)] = 6) -> wire.PoolUsage:
@@ -303,7 +307,7 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
             else:
                 left_out += 1
         since, until = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (span.since, span.until))
-        hosts = usage.show({host["name"]: host for host in show_hosts(services)})
+        hosts = usage.show({host["name"]: host for host in show_hosts(services, caller)})
         return {
             "since": since,
             "until": until,
@@ -395,7 +399,7 @@ def add_gpu_routes(router: APIRouter, services: Services) -> None:
     """Add /gpus: the models of the GPUs, their load, and the jobs that have them."""
 
     @router.get("/gpus")
-    def read_gpus(of: Annotated[str, Query(max_length=300)] = "") -> wire.GpuList:
+    def read_gpus(caller: CallerOf, of: Annotated[str, Query(max_length=300)] = "") -> wire.GpuList:
         wait_for_hosts(services.loops)
-        holders = find_holders(services.stores.experiments.load_world().experiments)
+        holders = find_holders(services.stores.experiments.load_world().experiments, caller)
         return show_gpus(read_all_gpus(services.hosts.pool), holders, of)

@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from riseml import wire
 from riseml.base.errors import NotFound
 from riseml.base.wire_revision import find_package
+from riseml.model import Caller
+from riseml.server.api.callers import CallerOf
 from riseml.server.api.views.pool_views import find_swarm_trouble, show_hosts
 from riseml.server.api.views.record_views import show_time
 from riseml.server.api.waiting import wait_for_hosts
@@ -60,9 +62,9 @@ def add_server_routes(router: APIRouter, services: Services) -> None:
         return Response(status_code=204)
 
     @router.get("/system")
-    def read_system() -> wire.SystemView:
+    def read_system(caller: CallerOf) -> wire.SystemView:
         wait_for_hosts(services.loops)
-        return {"server": show_server(services), "hosts": show_hosts(services)}
+        return {"server": show_server(services), "hosts": show_hosts(services, caller)}
 
 
 def show_server(services: Services) -> wire.ServerView:
@@ -138,6 +140,7 @@ def add_change_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/changes", response_class=StreamingResponse, responses=_EVENT_STREAM)
     async def follow_changes(
+        caller: CallerOf,
         last_event_id: Annotated[str, Header(max_length=100, description="the id of the last event")] = "",
     ) -> StreamingResponse:
         feed = follow_feed(
@@ -145,31 +148,38 @@ def add_change_routes(router: APIRouter, services: Services) -> None:
             services.stores.experiments.changes,
             services.info.started_at.isoformat(),
             last_event_id,
+            caller,
         )
         headers = {"Cache-Control": "no-store"}
         return StreamingResponse(feed, media_type="text/event-stream", headers=headers)
 
 
-async def follow_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> AsyncGenerator[bytes]:
-    """Yield the events after a cursor, without end, and a comment when no event came for a while.
+async def follow_feed(
+    notifier: Notifier, changes: ChangeLog, server: str, cursor: str, caller: Caller
+) -> AsyncGenerator[bytes]:
+    """Yield the events that a caller sees after a cursor, without end, and a comment when no event came for a while.
 
     A cursor is `<id of the last event of the store>-<notifications>@<server process>`. A cursor of an earlier process
     gets a reset: its last notifications may have been lost.
     """
     with notifier.subscribe_to_all() as subscription:
         subscription.take_changed()
-        last, first = await asyncio.to_thread(_begin_feed, notifier, changes, server, cursor)
+        last, first = await asyncio.to_thread(_begin_feed, notifier, changes, (server, cursor), caller)
         yield _encode_event(f"{last}@{server}", first)
         while True:
             if not await subscription.wait_for_change(_FEED_HEARTBEAT):
                 yield b": still here\n\n"
                 continue
-            last, event = await asyncio.to_thread(_read_changes, notifier, subscription, changes)
-            yield _encode_event(f"{last}@{server}", event)
+            last, event = await asyncio.to_thread(_read_changes, notifier, subscription, changes, caller)
+            if event != _NO_CHANGES:  # otherwise they see none of what has changed
+                yield _encode_event(f"{last}@{server}", event)
 
 
-def _begin_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str) -> tuple[str, wire.Changes]:
+def _begin_feed(
+    notifier: Notifier, changes: ChangeLog, reader: tuple[str, str], caller: Caller
+) -> tuple[str, wire.Changes]:
     """Return where the feed is, and the experiments that have changed, or whose logs have grown, since the cursor."""
+    server, cursor = reader
     event = changes.find_last_event()
     count = notifier.count_notifications()
     last = f"{event}-{count}"
@@ -181,21 +191,23 @@ def _begin_feed(notifier: Notifier, changes: ChangeLog, server: str, cursor: str
         return last, {**_NO_CHANGES, "reset": True}
     changed, grown = notifier.list_since(int(match[2]))
     keys = changes.list_changed(int(match[1]), _MOST_NAMED + 1)
-    return last, _show_changes(changes, changed.union(keys), grown)
+    return last, _show_changes(changes, changed.union(keys), grown, caller)
 
 
-def _read_changes(notifier: Notifier, subscription: FeedSubscription, changes: ChangeLog) -> tuple[str, wire.Changes]:
+def _read_changes(
+    notifier: Notifier, subscription: FeedSubscription, changes: ChangeLog, caller: Caller
+) -> tuple[str, wire.Changes]:
     # Read first: what comes later is notified, and belongs after the cursor.
     last = f"{changes.find_last_event()}-{notifier.count_notifications()}"
     changed = subscription.take_changed()
     grown = subscription.take_grown()
-    return last, _show_changes(changes, changed, grown)
+    return last, _show_changes(changes, changed, grown, caller)
 
 
-def _show_changes(changes: ChangeLog, changed: frozenset[int], grown: frozenset[int]) -> wire.Changes:
+def _show_changes(changes: ChangeLog, changed: frozenset[int], grown: frozenset[int], caller: Caller) -> wire.Changes:
     if len(changed | grown) > _MOST_NAMED:
         return {**_NO_CHANGES, "reset": True}
-    names = changes.name_experiments(changed | grown)
+    names = changes.name_experiments(changed | grown, caller)
     return {
         "changed": [names[key] for key in sorted(changed) if key in names],
         "grown": [names[key] for key in sorted(grown) if key in names],

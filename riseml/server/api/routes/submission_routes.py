@@ -13,6 +13,7 @@ from riseml import wire
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.names import parse_id
+from riseml.control.permissions import sees_everything
 from riseml.files.archives.project_files import ProjectFiles, write_tar
 from riseml.model import Caller
 from riseml.server.api.callers import CallerOf
@@ -190,8 +191,8 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
         return {"capsule": capsule, "config": detail.config}
 
     @router.get("/snapshots/{digest}", response_class=StreamingResponse, responses=_TAR_ANSWER)
-    def read_snapshot(digest: Digest) -> StreamingResponse:
-        return StreamingResponse(write_tar(find_files(digest, services.stores)), media_type="application/x-tar")
+    def read_snapshot(digest: Digest, caller: CallerOf) -> StreamingResponse:
+        return StreamingResponse(write_tar(find_files(digest, caller, services.stores)), media_type="application/x-tar")
 
     @router.post("/reruns/check")
     def check_rerun(needs: Needs) -> wire.MissingParts:
@@ -208,13 +209,14 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
         return {"missing": missing}
 
 
-def find_files(digest: str, stores: Stores) -> ProjectFiles:
+def find_files(digest: str, caller: Caller, stores: Stores) -> ProjectFiles:
     """Return a project's files.
 
     Raises:
-        NotFound: the server does not have them.
+        NotFound: the server does not have them, or the caller sees no experiment with them.
     """
-    files = stores.snapshots.find_files(digest)
+    is_seen = sees_everything(caller) or stores.experiments.sees_snapshot(caller, digest)
+    files = stores.snapshots.find_files(digest) if is_seen else None
     if files is None:
         raise NotFound(
             f"the project's files {digest[:12]} are not on the server any more",

@@ -55,7 +55,7 @@ def show_plan(
     }
     experiments = _make_experiments(planned, caller.owner, services.stores, moment)
     world, observation = _add_to_world(experiments, services, images[first.image].hosts, moment)
-    world = place_gangs(world, observation)
+    world = replace(place_gangs(world, observation), reader=caller)
     candidates = world.experiments[-len(planned.plans) :]
     return {
         **environments[first.image],

@@ -7,9 +7,10 @@ from operator import itemgetter
 
 from riseml import wire
 from riseml.base.errors import RisemlError
-from riseml.base.names import HostName, experiment_name
+from riseml.base.names import HostName
 from riseml.control.explain import BlockerKind, explain_experiment, explain_queue
 from riseml.control.observation import Observation
+from riseml.control.visible_names import name_for
 from riseml.model import Experiment, World
 from riseml.server.api.views.record_views import show_time
 from riseml.server.data.disk_reclaimer import DiskState
@@ -54,7 +55,7 @@ def show_queue(world: World, observation: Observation, hosts_of_pool: Iterable[H
     """Return the queue, and why its first experiments wait.
 
     Args:
-        world: every open experiment.
+        world: every open experiment, and who reads the answer: it leaves out what they do not see.
         observation: the last one.
         hosts_of_pool: every host, whether it has ever answered or not.
         most: experiments that are explained.
@@ -62,12 +63,15 @@ def show_queue(world: World, observation: Observation, hosts_of_pool: Iterable[H
     unheard = sorted(set(hosts_of_pool) - observation.hosts.keys())
     waiting: list[wire.QueuedView] = []
     length = 0
-    for experiment, explanation in explain_queue(world, observation, most):
+    for position, (experiment, explanation) in enumerate(explain_queue(world, observation, most), 1):
         length = 0 if explanation["queue"] is None else explanation["queue"]["length"]
+        name = name_for(world.reader, experiment)
+        if name is None:
+            continue
         waiting.append(
             {
-                "position": len(waiting) + 1,
-                "id": experiment_name(experiment.number, experiment.sub),
+                "position": position,
+                "id": name,
                 "project": experiment.project,
                 "created_at": show_time(experiment.created_at) or "",
                 "summary": _soften_never(explanation, unheard)["summary"],

@@ -6,22 +6,25 @@ from dataclasses import replace
 from typing import Literal
 
 from riseml import wire
-from riseml.base.names import HostName, experiment_name
+from riseml.base.names import HostName
 from riseml.base.records import dataclass
 from riseml.base.states import PLACED
 from riseml.control.placement.free import FreeResources, find_free_resources
 from riseml.control.placement.leaders import describe_leaderless
-from riseml.model import Experiment, HostObservation
+from riseml.control.visible_names import name_for
+from riseml.model import Caller, Experiment, HostObservation
 from riseml.server.clock import now
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.server.hosts.storage_mounts import describe_root
 from riseml.server.services import Loops, Services
 
+HIDDEN_JOB = "another user's job"
+
 HostState = Literal["up", "silent", "draining", "drained"]
 
 
-def show_pool(services: Services) -> wire.PoolView:
+def show_pool(services: Services, caller: Caller) -> wire.PoolView:
     """Return the pool of pool.yml with the state of each host."""
     hosts = services.hosts
     return {
@@ -32,12 +35,12 @@ def show_pool(services: Services) -> wire.PoolView:
         "output": describe_root(hosts.roots.output),
         "data": describe_root(hosts.roots.data),
         "shared_output": hosts.shared_output,
-        "hosts": show_hosts(services),
-        "gone": find_gone_hosts(services),
+        "hosts": show_hosts(services, caller),
+        "gone": find_gone_hosts(services, caller),
     }
 
 
-def find_gone_hosts(services: Services) -> list[wire.GoneHost]:
+def find_gone_hosts(services: Services, caller: Caller | None = None) -> list[wire.GoneHost]:
     """Return the hosts that pool.yml does not name any more, and on which jobs still run."""
     names = frozenset(services.hosts.names)
     moment = now()
@@ -49,7 +52,7 @@ def find_gone_hosts(services: Services) -> list[wire.GoneHost]:
             silent = 0.0 if job.unseen_since is None else (moment - job.unseen_since).total_seconds()
             left[job.host] = min(left.get(job.host, limit), max(0.0, limit - silent))
     return [
-        {"host": name, "jobs": list_jobs_on(experiments, name), "seconds_left": seconds}
+        {"host": name, "jobs": list_jobs_on(experiments, name, caller), "seconds_left": seconds}
         for name, seconds in sorted(left.items())
     ]
 
@@ -74,7 +77,7 @@ def find_swarm_trouble(loops: Loops) -> str:
     return "" if observation is None else describe_leaderless(observation)
 
 
-def show_hosts(services: Services) -> list[wire.HostView]:
+def show_hosts(services: Services, caller: Caller | None = None) -> list[wire.HostView]:
     """Return every host, whether it has ever answered or not, sorted by name."""
     experiments = services.stores.experiments.load_world().experiments
     hosts = services.hosts
@@ -85,7 +88,7 @@ def show_hosts(services: Services) -> list[wire.HostView]:
     for name in hosts.names:
         host = last_seen.get(name)
         amounts = _show_amounts(host, room.get(name))
-        jobs = list_jobs_on(experiments, name)
+        jobs = list_jobs_on(experiments, name, caller)
         views.append(
             {
                 "name": name,
@@ -145,10 +148,10 @@ def _name_driver(host: HostObservation | None) -> str:
     return next((gpu.driver for gpu in host.devices.values()), "") if host is not None else ""
 
 
-def list_jobs_on(experiments: tuple[Experiment, ...], host: HostName) -> list[str]:
-    """Return the IDs of the jobs that hold a place on a host."""
+def list_jobs_on(experiments: tuple[Experiment, ...], host: HostName, caller: Caller | None = None) -> list[str]:
+    """Return the IDs of the jobs that hold a place on a host, as a caller knows them."""
     return [
-        f"{experiment_name(experiment.number, experiment.sub)}.{job.name}"
+        HIDDEN_JOB if (name := name_for(caller, experiment)) is None else f"{name}.{job.name}"
         for experiment in experiments
         for job in experiment.jobs
         if job.host == host and job.state in PLACED

@@ -288,17 +288,19 @@ def _read_values(
 
 
 def _load_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datetime, *, hides: bool) -> _RowSources:
-    outcomes = stores.outcomes.read_outcomes(caller.user, _make_outcome_query(query, caller))
+    outcomes = stores.outcomes.read_outcomes(user := _find_user(query, caller), _make_outcome_query(query, caller))
     if not outcomes:
-        subject = f"project {query.project} has" if not query.names else f"{', '.join(query.names)} names"
-        raise NotFound(f"{subject} no experiment", "`riseml status -a` lists all of yours")
+        absent = f"project {query.project} has no experiment"
+        if query.names:
+            absent = f"there is no experiment {query.names[0]}"
+        raise NotFound(absent, "`riseml status -a` lists all of yours")
     by_name = {experiment_name(outcome.number, outcome.sub): outcome for outcome in outcomes}
     sets = {str(outcome.number) for outcome in outcomes} if query.names else frozenset()
     for name in query.names:
         canonical_id = parse_id(name)
         if experiment_name(canonical_id.number, canonical_id.sub) not in by_name.keys() | sets:
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
-    annotations = dict(_read_annotations(by_name, caller.user, stores))
+    annotations = dict(_read_annotations(by_name, user, stores))
     hidden = _find_hidden(query, by_name, annotations) if hides else frozenset()
     by_name = {name: outcome for name, outcome in by_name.items() if name not in hidden}
     ids = [outcome.id for outcome in by_name.values()]
@@ -339,14 +341,27 @@ def _make_outcome_query(query: ResultQuery, caller: Caller) -> OutcomeQuery:
     numbers = []
     for name in query.names:
         canonical_id = parse_id(name)
-        if canonical_id.user not in (None, caller.user):
-            raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
         if canonical_id.job is not None:
             raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
         numbers.append((canonical_id.number, canonical_id.sub))
     if not numbers and query.project is None:
         raise UsageError("neither an experiment nor a project is named", "name one")
-    return OutcomeQuery(tuple(numbers), None if numbers else query.project)
+    return OutcomeQuery(tuple(numbers), None if numbers else query.project, caller)
+
+
+def _find_user(query: ResultQuery, caller: Caller) -> str:
+    """Return whose experiments are wanted.
+
+    Raises:
+        UsageError: those of several users, whose numbers would be the same.
+    """
+    users = {parse_id(name).user or caller.user for name in query.names} or {caller.user}
+    if len(users) > 1:
+        raise UsageError(
+            f"one table has experiments of one user, and these are of {', '.join(sorted(users))}",
+            "ask for those of each user",
+        )
+    return users.pop()
 
 
 def _make_row(name: str, outcome: ExperimentOutcome, sources: _RowSources) -> ResultRow:

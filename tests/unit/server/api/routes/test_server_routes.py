@@ -10,6 +10,7 @@ from typing import Any
 from riseml.server.api.routes.server_routes import follow_feed
 from riseml.server.reconcile.notifier import Notifier
 from riseml.store.changes import ChangeLog
+from tests.support.callers import ME
 
 
 class KnownChanges(ChangeLog):
@@ -24,7 +25,7 @@ class KnownChanges(ChangeLog):
     def list_changed(self, after: int, most: int) -> tuple[int, ...]:
         return tuple(range(1, self.last - after + 1))[:most]
 
-    def name_experiments(self, keys: Any) -> dict[int, str]:
+    def name_experiments(self, keys: Any, caller: object) -> dict[int, str]:
         return {key: f"{key}.1" for key in keys}
 
 
@@ -36,7 +37,7 @@ async def read(feed: AsyncIterator[bytes]) -> tuple[str, Any]:
 def test_the_feed_tells_changes_and_growth() -> None:
     async def run() -> None:
         notifier = Notifier()
-        feed = follow_feed(notifier, KnownChanges(), "now", "")
+        feed = follow_feed(notifier, KnownChanges(), "now", "", ME)
         assert await read(feed) == ("7-0@now", {"changed": [], "grown": [], "reset": False})
         assert notifier.count_feeds() == 1
         notifier.publish_records(3)
@@ -52,7 +53,7 @@ def test_the_feed_tells_changes_and_growth() -> None:
 
 def test_a_cursor_goes_on_and_one_of_another_server_begins_again() -> None:
     async def first(cursor: str) -> Any:
-        feed = follow_feed(Notifier(), KnownChanges(), "now", cursor)
+        feed = follow_feed(Notifier(), KnownChanges(), "now", cursor, ME)
         found = await read(feed)
         await feed.aclose()
         return found[1]
@@ -67,14 +68,14 @@ def test_a_cursor_goes_on_with_what_was_notified_while_no_stream_was_there() -> 
 
     async def run() -> Any:
         notifier = Notifier()
-        feed = follow_feed(notifier, KnownChanges(), "now", "")
+        feed = follow_feed(notifier, KnownChanges(), "now", "", ME)
         await read(feed)
         notifier.publish_lines(4)
         cursor, _ = await read(feed)
         await feed.aclose()
         notifier.publish_lines(5)
         notifier.publish_records(6)
-        return (await read(follow_feed(notifier, KnownChanges(), "now", cursor)))[1]
+        return (await read(follow_feed(notifier, KnownChanges(), "now", cursor, ME)))[1]
 
     assert asyncio.run(run()) == {"changed": ["6.1"], "grown": ["5.1"], "reset": False}
 
@@ -82,7 +83,7 @@ def test_a_cursor_goes_on_with_what_was_notified_while_no_stream_was_there() -> 
 def test_too_many_changes_are_a_reset() -> None:
     async def run() -> Any:
         notifier = Notifier()
-        feed = follow_feed(notifier, KnownChanges(), "now", "")
+        feed = follow_feed(notifier, KnownChanges(), "now", "", ME)
         await read(feed)
         for key in range(600):
             notifier.publish_records(key)

@@ -146,7 +146,7 @@ def test_states_and_moments_choose_rows(services: Services) -> None:
 @pytest.mark.parametrize(
     ("query", "error", "message"),
     [
-        (ResultQuery(("9",)), NotFound, "9 names no experiment"),
+        (ResultQuery(("9",)), NotFound, "there is no experiment 9"),
         (ResultQuery(("1", "9.1")), NotFound, "there is no experiment 9.1"),
         (ResultQuery(("somebody.1",)), NotFound, "there is no experiment somebody.1"),
         (ResultQuery(("1.1.train",)), UsageError, "1.1.train is a job"),
