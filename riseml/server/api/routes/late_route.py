@@ -6,14 +6,14 @@ routes together that took a sixth of the server's cold start, and memory for rou
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-Guard = Callable[[Scope], Awaitable[None]]
+Guard = Callable[[Scope], Coroutine[Any, Any, None]]
 """Raises an error for a request that may not pass."""
 
 

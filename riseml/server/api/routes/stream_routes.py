@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path, WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 
 from riseml import wire
-from riseml.base.errors import Conflict, RisemlError, StoreError, UsageError
+from riseml.base.errors import Conflict, Refused, RisemlError, StoreError, UsageError
 from riseml.base.names import experiment_name, parse_id
 from riseml.base.stream_messages import CommandRequest, StreamMessage, StreamReady, decode_message, encode_message
 from riseml.model import Caller
@@ -24,6 +24,7 @@ from riseml.server.api.callers import CallerOf
 from riseml.server.api.job_connectors import enter_job, find_running
 from riseml.server.api.proxied_app import find_program
 from riseml.server.api.routes.experiment_routes import Name
+from riseml.server.api.views.named_experiments import find_details
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
 from riseml.server.web.proxied_app_auth import OWN_PLACE
@@ -99,10 +100,15 @@ def add_proxied_app_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/experiments/{name}/address")
     def invite_browser(name: Name, caller: CallerOf) -> wire.ProxiedAppAddress:
+        canonical_id = parse_id(name)
+        experiment = find_details(canonical_id, caller, services.stores)[0].experiment
+        if caller.key or experiment.owner.user != caller.user:  # the page knows the user of the server alone
+            raise Refused(
+                f"the address of {name} opens on the machine of its user alone", f"use `riseml forward {name}`"
+            )
         port = services.web.port
         if port is None:
             raise Conflict("the web page is closed", "`riseml web` opens it")
-        canonical_id = parse_id(name)
         title = experiment_name(canonical_id.number, canonical_id.sub)
         connector, program_port = find_program(title, caller, services)
         with services.watchers.attendance.attend(connector.experiment):
