@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from fastapi import APIRouter, FastAPI, WebSocket
 from fastapi.routing import APIRoute, APIWebSocketRoute
 
 from riseml.base.roles import Role, Scope
 from riseml.server.api.access_check import guard_routes
+from riseml.server.api.access_reference import render_access_reference
 from riseml.server.api.access_table import ACCESS, STREAM, ObjectKind
 from riseml.server.api.routes.late_route import LateRoute
 from riseml.server.app import Application
@@ -66,3 +69,10 @@ def test_what_changes_something_needs_more_than_a_key_that_reads() -> None:
         assert (access.least is Role.ADMIN or is_own) >= (access.scope is Scope.ADMIN)
         assert access.least is not Role.MAINTAINER, "the resolver knows maintainers"
         assert access.kind is ObjectKind.SERVER or access.least < Role.ADMIN
+
+
+def test_the_page_of_roles_is_up_to_date() -> None:
+    page = Path(__file__).parents[4] / "docs" / "roles.md"
+    assert page.read_text() == render_access_reference(), (
+        "`python -m riseml.server.api.access_reference > docs/roles.md`"
+    )
