@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIWebSocketRoute
 from starlette.routing import Match
-from starlette.types import Message, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import riseml.server
 from riseml.base.errors import Refused, RisemlError, Unauthenticated
@@ -337,3 +337,42 @@ def test_a_kill_of_a_maintainer_ends_the_experiment_of_another_member(state: Sta
     (detail,) = team.services.stores.experiments.find_by_number("paul", 2)
     assert detail.experiment.wanted.value == "KILL"
     assert detail.experiment.state is state
+
+
+def open_stream(application: Application, caller: Caller, path: str) -> list[Message]:
+    """What a stream sends until it closes, or for its first message."""
+    sent: list[Message] = []
+    received: list[Message] = [{"type": "websocket.connect"}]
+
+    async def receive() -> Message:
+        return received.pop() if received else {"type": "websocket.disconnect", "code": 1000}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {"type": "websocket", "path": path, "raw_path": path.encode(), "query_string": b"", "headers": []}
+    asyncio.run(_call(call_as(application.api, caller), scope, receive, send))
+    return sent
+
+
+async def _call(api: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    await api(scope, receive, send)
+
+
+@pytest.mark.parametrize("kind", ["ports/22", "presence"])
+def test_sentence_10_and_11_streams_answer_as_the_table_says(kind: str, team: Application) -> None:
+    def ask_for(role: str, name: str) -> bytes:
+        messages = open_stream(team, CALLERS[role], f"/v1/experiments/{name}/{kind}")
+        return b"".join(message.get("bytes") or b"" for message in messages).replace(name.encode(), b"ID")
+
+    reads = open_stream(team, CALLERS["key that reads"], f"/v1/experiments/{OWN}/{kind}")
+    assert (reads == [{"type": "websocket.close", "code": 1008}]) is (kind != "presence")
+    for role in ("outsider", "viewer", "member", "maintainer"):
+        assert ask_for(role, FOREIGN) == ask_for(role, ABSENT), role
+        assert b"there is no experiment" in ask_for(role, FOREIGN)
+    assert b"there is no experiment" in ask_for("outsider", SHARED)
+    for role in ("viewer", "member"):
+        assert (b"not yours to change" in ask_for(role, SHARED)) is (kind != "presence")
+    for role in ("maintainer", "admin"):
+        assert b"not yours to change" not in ask_for(role, SHARED)
+        assert b"there is no experiment" not in ask_for(role, SHARED)
