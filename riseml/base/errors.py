@@ -13,6 +13,7 @@ RisemlError
   x Unreachable             5 / 503   the server or an engine does not answer
     - EngineError           5 / 502   the engine answered and refused
     - StoreError            5 / 503   the store cannot be used, now or ever
+    - StandbyServer         5 / 503   another server answers; this one waits to take its place
   x ExperimentFailed        1 / 409   the experiment failed
   x Interrupted           130 / 409   a user killed it, or detached
 
@@ -131,6 +132,10 @@ class StoreError(Unreachable):
 
     A write that raises this may have been done, when the connection broke after it.
     """
+
+
+class StandbyServer(Unreachable):
+    """The server that was asked waits to take the place of another one, and has done nothing."""
 
 
 class LogUnreadable(RisemlError):

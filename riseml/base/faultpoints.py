@@ -1,7 +1,8 @@
 """Fault points: moments at which the server kills itself on demand, so that a test proves that nothing is lost there.
 
 They are off unless the environment variable `RISEML_FAULT` is set: with `P4` the process kills itself with SIGKILL when
-it reaches P4, with `P4:3` when it reaches P4 for the third time. The variable is read once, at the first fault point or
+it reaches P4, with `P4:3` when it reaches P4 for the third time, and with `P4:3:STOP` it stops there with SIGSTOP
+instead, until another process lets it go on. The variable is read once, at the first fault point or
 at `armed`. A fault point that is off costs two function calls.
 """
 
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from riseml.base.errors import UsageError
 
 VARIABLE = "RISEML_FAULT"
+_STOP = ":STOP"
 
 
 class Point(enum.Enum):
@@ -79,31 +81,38 @@ def arm(order: str | None) -> Callable[[Point], None]:
     """Return the function to call at each fault point.
 
     Args:
-        order: `P4`, `P4:3`, or None for a function that does nothing.
+        order: `P4`, `P4:3`, `P4:3:STOP`, or None for a function that does nothing.
 
     Raises:
         UsageError: the order names no fault point, or its count is not a positive number.
     """
     if not order:
         return _do_nothing
-    name, _, count = order.partition(":")
+    name, _, when = order.partition(":")
+    count, stop, _ = when.partition(_STOP)
+    number = signal.SIGSTOP if stop else signal.SIGKILL
     points = {point.value: point for point in Point}
-    if name not in points or not (count or "1").isdecimal() or int(count or "1") < 1:
-        raise UsageError(f"{VARIABLE} is {order!r}", f"it is one of {', '.join(points)}, and may end in :COUNT")
-    return _Killer(points[name], int(count or "1")).reach
+    if name not in points or not (count or "1").isdecimal() or int(count or "1") < 1 or not order.endswith(stop):
+        hint = f"it is one of {', '.join(points)}, and may end in :COUNT or :COUNT:STOP"
+        raise UsageError(f"{VARIABLE} is {order!r}", hint)
+    return _Killer(points[name], int(count or "1"), number).reach
 
 
 class _Killer:
-    """Kills the process at one fault point. Threads may share it: `next` of a count is one step for the interpreter."""
+    """Kills or stops the process at one fault point.
 
-    def __init__(self, place: Point, count: int) -> None:
+    Threads may share it: `next` of a count is one step for the interpreter.
+    """
+
+    def __init__(self, place: Point, count: int, number: signal.Signals) -> None:
+        self._number = number
         self._place = place
         self._last = count
         self._times = itertools.count(1)
 
     def reach(self, point: Point) -> None:
         if point is self._place and next(self._times) == self._last:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self._number)
 
 
 def _do_nothing(_: Point) -> None:

@@ -22,6 +22,7 @@ DEFAULT_ENGINE = "unix:///var/run/docker.sock"
 DEFAULT_LOST_AFTER = 300.0  # seconds
 DEFAULT_BUILD_TIME = 6 * 3600.0  # seconds; compiling a large library on a few cores takes hours
 DEFAULT_IDLE_AFTER = 1800.0  # seconds
+DEFAULT_TAKEOVER_AFTER = 10.0  # seconds
 DEFAULT_CLEAN_ABOVE = 85  # per cent of a disk
 DEFAULT_LOG_LIMIT = 512 * 2**20  # bytes
 DEFAULT_UPLOAD_LIMIT = 16 * 2**30  # bytes
@@ -44,7 +45,7 @@ SLURM: Final = "slurm"
 _LEAST_BUILD_MEM = 64 * 2**20  # bytes; pip alone needs about as much
 _POSTGRES = "postgresql+psycopg"
 _LONGEST = 1e9  # seconds, 31 years; added to any date it stays within what datetime can hold
-_LONGEST_SOCKET = 100  # bytes; the kernel's limit for a unix socket path is 108
+_LONGEST_SOCKET = 100  # bytes; the kernel's limit for a unix socket path is 108, and `standby.sock` has one more
 
 
 class LogFormat(Enum):
@@ -80,6 +81,8 @@ class Settings:
     clean_above: int | None = DEFAULT_CLEAN_ABOVE
     lost_after: float = DEFAULT_LOST_AFTER  # RISEML_LOST_AFTER: seconds until a silent host counts as lost
     idle_after: float = DEFAULT_IDLE_AFTER  # RISEML_IDLE_AFTER: seconds until an idle server ends
+    # RISEML_TAKEOVER_AFTER: seconds without a sign of life after which a standby takes the place of a server
+    takeover_after: float = DEFAULT_TAKEOVER_AFTER
     poll: float = 2.0  # seconds between two passes of the loop when nothing wakes it; no variable
     executor: ExecutorName | None = None  # RISEML_EXECUTOR: what runs jobs; None: see `choose_executor`
     # RISEML_STORE: SQLAlchemy's URL of a PostgreSQL, perhaps with a password; None: the store is a file in `home`
@@ -100,6 +103,11 @@ class Settings:
 
         short = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:16]
         return Path("/tmp") / f"riseml-{os.getuid()}-{short}" / "server.sock"
+
+    @property
+    def standby_socket(self) -> Path:
+        """The unix socket of a server that waits to take the place of the one at `socket`."""
+        return self.socket.with_name("standby.sock")
 
     @property
     def snapshots(self) -> Path:
@@ -164,6 +172,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         clean_above=_read_clean_above(environ),
         lost_after=_read_seconds(environ, "RISEML_LOST_AFTER", DEFAULT_LOST_AFTER),
         idle_after=_read_seconds(environ, "RISEML_IDLE_AFTER", DEFAULT_IDLE_AFTER),
+        takeover_after=_read_seconds(environ, "RISEML_TAKEOVER_AFTER", DEFAULT_TAKEOVER_AFTER),
         executor=_read_executor(environ),
         store=_read_store(environ),
         log_format=_read_log_format(environ),

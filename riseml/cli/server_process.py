@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from riseml.base.errors import Refused, RisemlError, Unreachable
 from riseml.base.folders import check_home
@@ -86,6 +86,14 @@ def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
         )
     finally:
         os.close(log)
+
+
+def become_server(settings: Settings, *, standby: bool) -> NoReturn:
+    """Run the server in the place of this command, with its terminal; `standby`: after the one that runs now."""
+    environment = {**os.environ, **_make_environment(settings)}
+    os.chdir("/")
+    argument = "--standby" if standby else "--stay"
+    os.execve(sys.executable, [sys.executable, "-m", "riseml.server", argument], environment)
 
 
 def run_executor_check(settings: Settings) -> None:

@@ -22,7 +22,7 @@ def run() -> int:
     _prepare_uvicorn()
     from riseml.server.process import main
 
-    return main()
+    return main(sys.argv[1:])
 
 
 def _prepare_pydantic() -> None:

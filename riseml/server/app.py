@@ -77,6 +77,7 @@ from riseml.store.accounts import AccountStore, User
 from riseml.store.annotations import AnnotationStore, Subject
 from riseml.store.audit_log import AuditLog
 from riseml.store.capsules import CapsuleStore
+from riseml.store.claim import ALONE, ClaimTerms
 from riseml.store.database import Database
 from riseml.store.ends import EndStore
 from riseml.store.experiment_names import ExperimentNames
@@ -85,7 +86,8 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.home_record import OwnHome
 from riseml.store.journal import ExperimentJournal
 from riseml.store.key_digests import KeyDigests
-from riseml.store.logs.log_store import LogStore
+from riseml.store.logs.log_file import renew_file
+from riseml.store.logs.log_store import LogFence, LogStore
 from riseml.store.marks import DrainedHosts, KeptOutputs
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.metrics.run_values import RunValues
@@ -118,8 +120,8 @@ class Application:
     services: Services
 
 
-def make_application(settings: Settings, stop: threading.Event) -> Application:
-    """Connect everything; nothing runs yet. Setting `stop` ends the server.
+def make_application(settings: Settings, stop: threading.Event, terms: ClaimTerms = ALONE) -> Application:
+    """Connect everything; nothing runs yet. Setting `stop` ends the server. `terms`: how it claims its store.
 
     Raises:
         StoreError: the store cannot be used.
@@ -128,7 +130,7 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     config = read_server_config(settings.server_file)
     check_store_is_there(settings)
     home = OwnHome(find_location(settings.home), read_identity(settings.identity))
-    database = Database(settings.database, _describe_holder(settings), home=home)
+    database = Database(settings.database, _describe_holder(settings), home=home, terms=terms)
     server_user = find_server_user()
     services = _make_services(settings, config, database, server_user, stop)
     _recover_ends(services)
@@ -139,6 +141,17 @@ def make_application(settings: Settings, stop: threading.Event) -> Application:
     api = _make_api(services)
     gate = add_audit(api, services.audit, now, lambda audited: SocketGate(audited, server_user))
     return Application(api, gate, loop, _make_search_loop(services), webhooks, database, services)
+
+
+def _open_audit(path: Path, database: Database) -> AuditLog:
+    """Open the audit log; a server before this one that may still live writes into a file without a name from now on.
+
+    Raises:
+        StoreError: the file cannot be used.
+    """
+    if database.took_over:
+        renew_file(path)
+    return AuditLog(path)
 
 
 def _recover_ends(services: Services) -> None:
@@ -188,8 +201,10 @@ def _make_services(
     stores = _open_stores(settings, database, experiments, VariableSeals(settings.home, server))
     stores.seals.seal_earlier_values(experiments.reseal_variables)
 
+    world = experiments.load_world()
+    stores.logs.renew_files(experiment.id for experiment in world.experiments)
     hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
-    hosts.open_hosts(experiments.load_world())
+    hosts.open_hosts(world)
     data = _make_data_services(stores, hosts, server, LastUseReader(database))
 
     wake = Wake()
@@ -210,6 +225,7 @@ def _make_services(
         capsules=data.capsules,
         data=data.fetcher,
         disks=data.disks,
+        check_claim=database.check_claim,
     )
     collector = OutputCollector(CollectorParts(hosts, experiments, stores.snapshots, stores.logs, stores.written))
     loops = Loops(
@@ -235,7 +251,7 @@ def _make_services(
     return Services(
         settings=settings,
         config=config,
-        audit=None if config is None else AuditLog(Path(config.audit)),
+        audit=None if config is None else _open_audit(Path(config.audit), database),
         info=ServerInfo(server, __version__, read_revision(), os.getpid(), now()),
         stores=stores,
         hosts=hosts,
@@ -249,7 +265,8 @@ def _make_services(
 
 
 def _open_stores(settings: Settings, database: Database, experiments: ExperimentStore, seals: VariableSeals) -> Stores:
-    logs = LogStore(settings.home / "logs", settings.log_limit)
+    fence = LogFence(database.check_claim, renews_files=database.took_over)
+    logs = LogStore(settings.home / "logs", settings.log_limit, fence)
     outcomes = OutcomeStore(database)
     metrics = MetricStore(database, logs, experiments.find_patterns)
     return Stores(

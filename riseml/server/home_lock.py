@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from riseml.base.errors import Refused
 
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _LONGEST_NUMBER = 32  # bytes of the number of a process in the file
 
 
@@ -42,6 +44,7 @@ class HomeLock:
         self._path = path
         self._descriptor = _open_lock_file(path)
         self._folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._is_locked = False
 
     def __enter__(self) -> Self:
         return self
@@ -56,16 +59,48 @@ class HomeLock:
         Raises:
             Refused: another server holds the lock, or the home was removed after the file was opened.
         """
-        if not (_lock_folder(self._folder) and _lock_file(self._descriptor)):
-            number = os.pread(self._descriptor, _LONGEST_NUMBER, 0).decode("ascii", "replace").strip()
-            holder = f"process {number}" if number else "another process"
+        if not self.try_take():
             raise Refused(
-                f"{holder} is the server of {self._home} already",
+                f"{self._name_holder()} is the server of {self._home} already",
                 "`riseml server stop` ends it; another RISEML_HOME has a server of its own",
             )
+        self.begin_serving()
+
+    def begin_serving(self) -> None:
+        """Write this process's id into the lock file. A server that was stopped may still hold the lock.
+
+        Raises:
+            Refused: the home was removed after the file was opened.
+        """
         if not self.is_held():
             raise Refused(f"{self._home} was removed while its server started")
         self._write_holder()
+
+    def try_take(self) -> bool:
+        """Lock the home. Return False when another process holds the lock."""
+        self._is_locked = _lock_folder(self._folder) and _lock_file(self._descriptor)
+        if not self._is_locked:
+            self.give_back()
+        return self._is_locked
+
+    def give_back(self) -> None:
+        """Unlock the home."""
+        self._is_locked = False
+        for descriptor in (self._folder, self._descriptor):
+            with suppress(OSError):  # it locks no folders
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def describe(self) -> str:
+        """Return what names this lock among those of all homes and machines; empty: this process does not hold it.
+
+        The name is another one after a reboot: a lock over a network does not prove that another machine is dead.
+        """
+        folder = os.fstat(self._folder)
+        return f"{_BOOT.read_text().strip()} {folder.st_dev} {folder.st_ino}" if self._is_locked else ""
+
+    def _name_holder(self) -> str:
+        number = os.pread(self._descriptor, _LONGEST_NUMBER, 0).decode("ascii", "replace").strip()
+        return f"process {number}" if number else "another process"
 
     def is_held(self) -> bool:
         """Return False when the locked file is no longer the lock file of the home: the home was removed, and another

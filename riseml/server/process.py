@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
 import os
 import resource
 import signal
 import socket
 import sys
 import threading
-from datetime import timedelta
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from enum import Enum, auto
+from pathlib import Path
 
 import uvicorn
 
@@ -27,29 +31,50 @@ from riseml.server.gate.socket_connections import SocketConnection
 from riseml.server.home_lock import HomeLock
 from riseml.server.http_config import configure_http
 from riseml.server.server_log import configure_logging
+from riseml.server.standby.answers import StandbyApi, StandbyListener
+from riseml.server.standby.turn import Turn
+from riseml.store.claim import ClaimTerms, StoreUsed
 
 _CHECK_INTERVAL = 5.0  # seconds between two checks whether the server is idle, and whether its home is there
+
+_TURN_INTERVAL = 0.5  # seconds between two looks of a standby at the claim of the other server
+
+STAY = "--stay"
+"""The argument of a server that does not end when it is idle."""
+
+STANDBY = "--standby"
+"""The argument of a server that waits until it may take the place of another one, and does not end when it is idle."""
 
 _LEAVE_STORE = 2.0  # seconds that the store gets to close its connections
 
 log = logging.getLogger("riseml.server")
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Serve until a signal or a request ends the server, or until it was idle for long enough; return the exit code.
 
     The exit code is 4 at once when RISEML_HOME has a server already, or when other users control it.
+
+    Args:
+        arguments: `--stay` for a server that does not end when it is idle, `--standby` for one that also waits until
+            it may take the place of the server that runs.
     """
     os.umask(0o022)
     try:
         faultpoints.armed()
         settings = read_settings(os.environ)
+        is_standby = STANDBY in arguments
+        if is_standby or STAY in arguments:
+            settings = replace(settings, idle_after=math.inf)
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         check_home(settings.home)
         with HomeLock(settings.home, settings.lock) as lock:
-            lock.take()
-            configure_logging(settings)
-            _serve(settings, lock)
+            if is_standby:
+                _serve_in_turn(settings, lock)
+            else:
+                lock.take()
+                configure_logging(settings)
+                _serve(settings, lock, ClaimTerms(lock=lock.describe()))
     except RisemlError as error:
         message = error.message if error.hint is None else f"{error.message}; {error.hint}"
         print("error: " + message.replace("\n", "\n  "), file=sys.stderr)  # the command that started it reads this
@@ -60,11 +85,57 @@ def main() -> int:
     return 0
 
 
-def _serve(settings: Settings, lock: HomeLock) -> None:
+def _serve_in_turn(settings: Settings, lock: HomeLock) -> None:
+    """Wait until the server that runs is gone, then take its place."""
+    configure_logging(settings, shared=True)
+    while True:
+        _wait_for_turn(settings, lock)
+        lock.begin_serving()
+        terms = ClaimTerms(
+            shared=True, lock=lock.describe(), patience=settings.takeover_after, on_loss=_leave_after_loss
+        )
+        try:
+            _serve(settings, lock, terms)
+        except StoreUsed as error:  # another standby was faster
+            log.info("%s", error.message)
+            lock.give_back()
+
+
+def _wait_for_turn(settings: Settings, lock: HomeLock) -> None:
+    """Answer as a standby until this server may take the place of the other one. A signal ends the process."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with closing(Turn(settings, lock)) as turn:
+        if turn.has_come():
+            return
+        log.info("riseml %s, process %d, is a standby of %s", __version__, os.getpid(), turn.awaited.holder)
+        listener = _bind_socket(settings.standby_socket, settings.home)
+        with StandbyListener(StandbyApi(settings, lambda: turn.awaited), listener):
+            while not stop.wait(_TURN_INTERVAL) and not turn.has_come():
+                pass
+        settings.standby_socket.unlink(missing_ok=True)
+    if stop.is_set():
+        raise SystemExit(0)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    log.info("%s is gone: this server takes its place", turn.awaited.holder)
+
+
+def _leave_after_loss(why: str) -> None:
+    """End the process at once, with everything that it does: another server may act from now on."""
+    log.error("this server ends: %s", why)
+    logging.shutdown()
+    os._exit(StoreUsed.exit_code)
+
+
+def _serve(settings: Settings, lock: HomeLock, terms: ClaimTerms) -> None:
     """Run the application until it ends, then leave the process."""
     _raise_file_limit()
     stop = threading.Event()
-    application = make_application(settings, stop)
+    application = make_application(settings, stop, terms)
+    if terms.shared:
+        configure_logging(settings)
     gc.freeze()  # all objects so far live as long as the process: the collector never examines them again
     gc.set_threshold(50_000, 20, 100)  # an answer of 10,000 rows, which makes no garbage, takes a third less time
     gc.enable()
@@ -76,8 +147,6 @@ def _serve(settings: Settings, lock: HomeLock) -> None:
         log.exception("the server failed; training goes on")
         code = 1
     finally:
-        if lock.is_held():  # otherwise the socket at this path may belong to another server
-            settings.socket.unlink(missing_ok=True)
         application.webhooks.stop()
         application.search_loop.stop()
         application.loop.stop()
@@ -99,7 +168,7 @@ def _serve_until_idle(application: Application, settings: Settings, lock: HomeLo
     """Answer requests until `stop` is set, until the server is idle, or until its home is gone. A request at the last
     moment keeps an idle server alive.
     """
-    listener = _bind_socket(settings)
+    listener = _bind_socket(settings.socket, settings.home)
     place = settings.socket.lstat()
     log.info("riseml %s serves %s, process %d", __version__, settings.socket, os.getpid())
     application.services.watchers.metrics.start()
@@ -107,14 +176,20 @@ def _serve_until_idle(application: Application, settings: Settings, lock: HomeLo
     application.search_loop.start()
     application.webhooks.start()
     while True:
-        pause = asyncio.run(_answer_requests(application, settings, lock, (listener, place), stop))
+        try:
+            pause = asyncio.run(_answer_requests(application, settings, lock, (listener, place), stop))
+        except BaseException:
+            _remove_socket(settings, place)
+            raise
         if pause is _Pause.STOP or (pause is _Pause.IDLE and _is_idle(application, settings)):
+            _remove_socket(settings, place)
             return
+        application.database.check_claim()
         if pause is _Pause.IDLE:
             log.info("a request came while the idle server was about to end: it goes on")
         else:
             log.warning("%s was removed: this server listens there again", settings.socket)
-        listener = _bind_socket(settings)
+        listener = _bind_socket(settings.socket, settings.home)
         place = settings.socket.lstat()
 
 
@@ -167,6 +242,12 @@ def _leads_to_listener(settings: Settings, place: os.stat_result) -> bool:
         return True
 
 
+def _remove_socket(settings: Settings, place: os.stat_result) -> None:
+    """Remove the socket of this server; at its path may be that of another one, which serves a new home there."""
+    if _leads_to_listener(settings, place):
+        settings.socket.unlink(missing_ok=True)
+
+
 def _is_idle(application: Application, settings: Settings, requests: int = 0) -> bool:
     """Return True when no experiment and no web page has been open for RISEML_IDLE_AFTER, and nothing else was done.
 
@@ -187,19 +268,18 @@ def _is_idle(application: Application, settings: Settings, requests: int = 0) ->
         services.loops.passes.active_at = now()
     idle = now() - services.loops.passes.active_at
     try:
-        return idle > timedelta(seconds=settings.idle_after) and services.stores.experiments.count_open() == 0
+        return idle.total_seconds() > settings.idle_after and services.stores.experiments.count_open() == 0
     except StoreError:  # the loop logs the error; it is unknown whether an experiment is open
         return False
 
 
-def _bind_socket(settings: Settings) -> socket.socket:
+def _bind_socket(path: Path, home: Path) -> socket.socket:
     """Return the listening unix socket; only its user can open it, from its first moment on.
 
     Raises:
         OSError: its folder in /tmp belongs to another user, or cannot be made.
     """
-    path = settings.socket
-    if path.parent != settings.home:
+    if path.parent != home:
         make_private(path.parent)
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -31,17 +31,18 @@ _CHATTY = ("alembic", "uvicorn", "httpx", "urllib3", "docker")  # libraries whos
 _NEIGHBOURS = "riseml.server.web.connections"  # every user of the machine could fill the log with its warnings
 
 
-def configure_logging(settings: Settings) -> None:
+def configure_logging(settings: Settings, *, shared: bool = False) -> None:
     """Write everything that the server logs to its file, and to standard error when that is another place.
 
-    The caller holds the lock of the home: two servers never write to one file.
+    Args:
+        settings: name the file.
+        shared: another server of the home writes to the file now, so that this one writes to standard error alone.
 
     Raises:
         OSError: the file cannot be opened.
     """
-    file = ServerLogHandler(settings.log)
-    handlers: list[logging.Handler] = [file]
-    if not is_same_file(sys.stderr.fileno(), settings.log):
+    handlers: list[logging.Handler] = [] if shared else [ServerLogHandler(settings.log)]
+    if shared or not is_same_file(sys.stderr.fileno(), settings.log):
         handlers.append(logging.StreamHandler(sys.stderr))
     formatter = JsonFormatter() if settings.log_format is LogFormat.JSON else TextFormatter()
     for handler in handlers:

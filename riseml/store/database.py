@@ -29,7 +29,15 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from riseml.base.errors import StoreError
 from riseml.base.faultpoints import Point, reach
-from riseml.store.claim import DatabaseClaim, insert_holder_row, lock_holder_row
+from riseml.store.claim import (
+    ALONE,
+    ClaimTerms,
+    DatabaseClaim,
+    insert_holder_row,
+    lock_holder_row,
+    make_token,
+    name_session,
+)
 from riseml.store.database_errors import describe_full_disk, read_address, show_address, translate_database_error
 from riseml.store.home_record import OwnHome, check_home_record, make_other_store_error, write_home_record
 from riseml.store.schema import facts, metadata
@@ -71,6 +79,7 @@ class Database:
             claimed: the file of SQLite is in a home, which has its own lock.
         lock_timeout: seconds to wait while another process has locked it.
         home: the home of its server; None compares nothing. The first home that uses a store becomes its own.
+        terms: how a database is claimed.
 
     Raises:
         StoreError: it is damaged, newer than this riseml, used by another server, belongs to another home, or cannot be
@@ -83,18 +92,20 @@ class Database:
         holder: str | None = None,
         lock_timeout: float = LOCK_TIMEOUT,
         home: OwnHome | None = None,
+        terms: ClaimTerms = ALONE,
     ) -> None:
         self.url = read_address(url)
+        token = make_token()
         self._home = home
         _make_private(self.url)
         self._lock_timeout = lock_timeout
-        self.engine = _make_engine(self.url, lock_timeout)
+        self.engine = _make_engine(self.url, lock_timeout, token)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._file = Path(self.url.database) if self._is_sqlite and self.url.database else None
         self._claim = (
             None
             if self._is_sqlite or holder is None
-            else DatabaseClaim(_make_claim_engine(self.url, lock_timeout), holder)
+            else DatabaseClaim(_make_claim_engine(self.url, lock_timeout, token), holder, token, terms)
         )
         try:
             self._open_database()
@@ -174,6 +185,20 @@ class Database:
             with self._translated():
                 self._claim.acquire_lock()
 
+    def check_claim(self) -> None:
+        """Check, without asking the database, that no other server may act now: before each effect outside of it.
+
+        Raises:
+            StoreError: another server may act.
+        """
+        if self._claim is not None:
+            self._claim.check_fresh()
+
+    @property
+    def took_over(self) -> bool:
+        """True when its former server may still live, and may go on writing files that it has opened."""
+        return self._claim is not None and self._claim.took_over
+
     def close(self) -> None:
         """Close every connection."""
         if self._claim is not None:
@@ -209,7 +234,7 @@ class Database:
                 self._rewrite_file()
             self.empty_write_ahead_log()  # a killed server may have left erased values in the write-ahead log
             if not self._is_sqlite:
-                with self.engine.begin() as connection:
+                with self._begin_transaction() as connection:
                     insert_holder_row(connection)
             if self._claim is not None:
                 self._claim.write_holder()
@@ -340,7 +365,7 @@ def _make_private(url: sa.URL) -> None:
         ) from error
 
 
-def _make_engine(url: sa.URL, lock_timeout: float) -> sa.Engine:
+def _make_engine(url: sa.URL, lock_timeout: float, token: str) -> sa.Engine:
     """Return the engine. Its errors never show parameters: the row of an experiment holds the secrets of `env`."""
     options: dict[str, Any] = {
         "hide_parameters": True,
@@ -352,25 +377,39 @@ def _make_engine(url: sa.URL, lock_timeout: float) -> sa.Engine:
         if url.get_backend_name() == "sqlite":
             engine = sa.create_engine(url, **options)
         else:
-            engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_session_settings(lock_timeout), **options)
+            settings = _session_settings(lock_timeout, "store", token)
+            engine = sa.create_engine(url, pool_pre_ping=True, connect_args=settings, **options)
     except ModuleNotFoundError as error:
-        raise StoreError(
-            f"the store {show_address(url)} needs the package {error.name}",
-            "pip install 'riseml[postgres]'",
-        ) from error
+        raise _make_driver_error(url, error) from error
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", lambda connection, _: _set_pragmas(connection, lock_timeout))
     return engine
 
 
-def _make_claim_engine(url: sa.URL, lock_timeout: float) -> sa.Engine:
+def _make_claim_engine(url: sa.URL, lock_timeout: float, token: str) -> sa.Engine:
     """Return an engine without a pool that commits every statement: the lock must end with its connection."""
-    return sa.create_engine(
-        url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_session_settings(lock_timeout, "claim")
-    )
+    settings = _session_settings(lock_timeout, "claim", token)
+    return sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=settings)
 
 
-def _session_settings(lock_timeout: float, purpose: str = "store") -> dict[str, Any]:
+def open_claim_reader(address: str) -> sa.Engine:
+    """Return an engine with which a standby looks at the claim on a database (`claim.read_claim`).
+
+    Raises:
+        StoreError: it is not an address, or the driver is missing.
+    """
+    url = read_address(address)
+    try:
+        return _make_claim_engine(url, LOCK_TIMEOUT, "")
+    except ModuleNotFoundError as error:
+        raise _make_driver_error(url, error) from error
+
+
+def _make_driver_error(url: sa.URL, error: ModuleNotFoundError) -> StoreError:
+    return StoreError(f"the store {show_address(url)} needs the package {error.name}", "pip install 'riseml[postgres]'")
+
+
+def _session_settings(lock_timeout: float, purpose: str, token: str) -> dict[str, Any]:
     """Return the settings of a PostgreSQL session; keepalives release the lock of a server whose machine vanished."""
     settings = {
         "lock_timeout": f"{lock_timeout * 1000:.0f}",
@@ -382,7 +421,7 @@ def _session_settings(lock_timeout: float, purpose: str = "store") -> dict[str, 
     return {
         "connect_timeout": _CONNECT_TIMEOUT,
         "tcp_user_timeout": _MOST_UNANSWERED,
-        "application_name": f"riseml {purpose}",
+        "application_name": name_session(purpose, token),
         "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
     }
 

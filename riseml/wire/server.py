@@ -27,6 +27,10 @@ class ServerView(TypedDict):
     active: int  # experiments that have not ended
     closing: int  # experiments that have ended, and of which something is left on a host
     searches: int  # that make further trials
+    state: str  # `serving`, or `standby`: it waits to take the place of `holder`, and answers nothing else
+    holder: str  # in words, for whom a standby waits; else empty
+    holder_since: str  # RFC 3339: since when that one has served; empty: not known
+    holder_address: str  # where clients reach that one; empty: not known
 
 
 class MovedHome(TypedDict):

@@ -18,10 +18,19 @@ from tests.chaos.searches import search_faults
 from tests.chaos.sites import Fault
 from tests.chaos.stores import store_faults
 from tests.chaos.swarms import swarm_faults
+from tests.chaos.takeovers import takeover_faults
 
 
 def all_faults() -> tuple[Fault, ...]:
     """Return every fault in the order of the table."""
     kills = (*crash_faults(), *build_faults(), *disk_faults(), *report_faults(), *capsule_faults(), *store_faults())
-    hosts = (*call_faults(), *engine_faults(), *host_faults(), *home_faults(), *swarm_faults(), *cluster_faults())
+    hosts = (
+        *call_faults(),
+        *engine_faults(),
+        *host_faults(),
+        *home_faults(),
+        *swarm_faults(),
+        *takeover_faults(),
+        *cluster_faults(),
+    )
     return (*kills, *copy_faults(), *hosts, *load_faults(), *search_faults())

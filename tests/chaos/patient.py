@@ -111,6 +111,10 @@ class PatientRig(Rig):
                 self._remove_environments()
             self.host.close()
 
+    def submit_scene(self, scene: Scene) -> dict[str, Any]:
+        """Submit a scene, with the same key each time: a request that is repeated makes no second experiment."""
+        return self._submit(scene)
+
     def note_death(self) -> bool:
         """Wait for the end of the server, count it, and return True when SIGKILL ended it."""
         if self.process is None:

@@ -20,6 +20,7 @@ from tests.chaos import (
     report_crashes,
     searches,
     stores,
+    takeovers,
 )
 from tests.chaos.ledger import Tally
 from tests.chaos.scenes import make_good_scene, make_retried_scene
@@ -107,6 +108,16 @@ def test_copies_of_a_home_touch_nothing_of_the_original(site: Site) -> None:
 
 def test_an_experiment_that_has_ended_never_runs_again_whatever_the_store_lost(site: Site) -> None:
     check_tally(homes.lose_ends(site), 3)
+
+
+@pytest.mark.postgres
+def test_standbys_take_over_from_servers_that_are_killed_cut_off_and_stopped(site: Site) -> None:
+    check_tally(takeovers.lose_servers_in_turn(site), 3)
+
+
+@pytest.mark.postgres
+def test_a_server_that_goes_on_after_a_take_over_changes_nothing(process_site: Site) -> None:
+    check_tally(takeovers.stop_at_points(process_site, *takeovers.SHORT_STOPS), 3)
 
 
 @pytest.mark.parametrize("inflict", [harms.turn_clock, harms.fill_output_before_start])

@@ -25,12 +25,19 @@ def show_server(context: typer.Context, *, json: JsonOption = False) -> None:
     """Say whether a server runs, and which. Starts none."""
     from riseml.cli.local_server import probe_server
     from riseml.cli.output.host_views import list_server
+    from riseml.client.exchange import Address
     from riseml.client.server_client import Client, read_address
 
     command: CommandContext = context.obj
     settings = command.settings()
     with Client(read_address(settings, command.environ)) as client:
         server = probe_server(client)
+    standby = None
+    if client.address.socket is not None and settings.standby_socket.exists():
+        with Client(Address(settings.standby_socket)) as waiting:
+            standby = probe_server(waiting)
+    if server is None:
+        server, standby = standby, None
     if server is None:
         where = settings.home if client.address.socket is not None else client.address
         raise Unreachable(f"no riseml server runs for {where}", "every other command starts it when needed")
@@ -38,6 +45,8 @@ def show_server(context: typer.Context, *, json: JsonOption = False) -> None:
         command.printer.print_json(server)
     else:
         command.printer.print_lines([*list_server(server), f"Log: {settings.log}"])
+        if standby is not None:
+            command.printer.print_lines(["", *list_server(standby)])
 
 
 @add_subcommand(server_app, "start", "riseml server start")
@@ -55,6 +64,26 @@ def start_server(context: typer.Context, *, json: JsonOption = False) -> None:
         command.printer.print_json(server)
     else:
         command.printer.print_lines(list_server(server))
+
+
+@add_subcommand(server_app, "run", "riseml server run", "riseml server run --standby")
+def run_server(
+    context: typer.Context,
+    *,
+    standby: Annotated[
+        bool,
+        typer.Option("--standby", help="Wait while another server serves, and take its place when it is gone."),
+    ] = False,
+) -> None:
+    """Run your server in this terminal, or as the program of a unit of systemd.
+
+    It does not end when it is idle.
+    Two servers of one RISEML_HOME with --standby and the same RISEML_STORE take each other's place.
+    """
+    from riseml.cli.server_process import become_server
+
+    command: CommandContext = context.obj
+    become_server(_find_own_home(command), standby=standby)
 
 
 @add_subcommand(server_app, "stop", "riseml server stop")

@@ -43,6 +43,8 @@ _LEFTOVERS = (
 
 def list_server(server: wire.ServerView) -> list[str]:
     """Return the fields of a server."""
+    if server.get("state") == "standby":  # an older server has no standby
+        return _list_standby(server)
     engine = f"docker ({server['engine'] or 'the hosts of pool.yml'})"
     return format_fields(
         [
@@ -52,6 +54,19 @@ def list_server(server: wire.ServerView) -> list[str]:
             ("Note", server["note"]),
             ("Problem", server.get("problem", "")),  # an older server does not say
             ("Active experiments", str(server["active"])),
+        ]
+    )
+
+
+def _list_standby(server: wire.ServerView) -> list[str]:
+    """Return the fields of a server that waits to take the place of another one."""
+    since = f", which has served since {server['holder_since']}" if server["holder_since"] else ""
+    return format_fields(
+        [
+            ("Standby", f"riseml {server['version']}, process {server['pid']}, since {server['started_at']}"),
+            ("Home", server["home"]),
+            ("Waits for", f"{server['holder']}{since}"),
+            ("Address", server["holder_address"]),
         ]
     )
 

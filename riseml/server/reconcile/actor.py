@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -89,6 +89,7 @@ class Actor:
     capsules: CapsuleWriter  # capsules: everything that another run of an experiment needs
     data: DataFetcher  # the data that experiments name, and the outputs that they save
     disks: DiskReclaimer  # makes room on full disks
+    check_claim: Callable[[], None] = lambda: None  # raises a StoreError while another server may act
     builds: dict[EnsureImage, _RunningBuild] = field(default_factory=dict)  # the builds under way
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
@@ -126,6 +127,7 @@ class Actor:
                 self.builds.pop(action, None)
 
     def _perform_on_host(self, action: Action, experiment: Experiment | None) -> None:
+        self.check_claim()
         self.find_host(action.host)  # raises for a host that has left the pool, whatever the action asks of it
         action.perform(self, experiment)
 

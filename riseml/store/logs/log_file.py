@@ -10,6 +10,7 @@ import errno
 import json
 import logging
 import os
+import shutil
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -27,6 +28,7 @@ JobAttempt = tuple[JobName, int]
 _OWN_STREAM = 3
 _LONGEST_TAIL = 1 << 16  # bytes that are searched for zeros
 _RECOVERED_AT_ONCE = 1 << 22  # bytes
+_RENEWING = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 log = logging.getLogger(__name__)
 
@@ -198,6 +200,23 @@ def _advance_position(before: FramePosition | None, stamps_from_last: Iterable[s
     if not at:
         return before
     return FramePosition(at, count + before.frames_held if before is not None and before.at == at else count)
+
+
+def renew_file(path: Path) -> None:
+    """Put a copy of the log at `path` in its place: another process that has the log open writes into the former file
+    from then on, which has no name any more. What it wrote in part is cut off when the copy is opened.
+
+    Raises:
+        OSError: it cannot be copied.
+    """
+    if not path.exists():
+        return
+    fresh = path.with_suffix(".renewing")
+    with path.open("rb") as source, open(os.open(fresh, _RENEWING, 0o600), "wb") as target:
+        shutil.copyfileobj(source, target, _RECOVERED_AT_ONCE)
+        target.flush()
+        os.fsync(target.fileno())
+    os.replace(fresh, path)
 
 
 def load_ends(path: Path) -> dict[JobAttempt, int]:

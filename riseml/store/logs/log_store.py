@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from riseml.base.errors import LogUnreadable
+from riseml.base.errors import LogUnreadable, StoreError
 from riseml.base.names import JobName
+from riseml.base.records import dataclass
 from riseml.base.settings import DEFAULT_LOG_LIMIT
 from riseml.model import Frame, JobKey, LogCursor
 from riseml.store.logs.blocks import LogBlock, OutputLine
 from riseml.store.logs.line_parser import find_open_lines
 from riseml.store.logs.line_state import RecordKind
-from riseml.store.logs.log_file import JobAttempt, LogFile, load_ends, load_records
+from riseml.store.logs.log_file import JobAttempt, LogFile, load_ends, load_records, renew_file
 from riseml.store.logs.read_position import ReadPosition
 from riseml.store.logs.records import find_last_kind, measure_frames, pick_records
 from riseml.store.logs.report_blocks import find_blocks, find_report_blocks
@@ -36,6 +37,19 @@ _FindBlocks = Callable[[bytes, ReadPosition, KnownReports | None], tuple[list[Lo
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class LogFence:
+    """Keeps two servers from writing into one log."""
+
+    check: Callable[[], None] = lambda: None  # raises a StoreError while another server may write
+    # An earlier server may still live, and have logs open: each log gets a new file before the first write, so that
+    # what the earlier server writes goes into a file that no reader finds.
+    renews_files: bool = False
+
+
+_NO_FENCE = LogFence()
+
+
 class LogStore:
     """The logs below one folder. Appending is safe from many threads, one thread a job; a reader needs only the file.
 
@@ -48,14 +62,27 @@ class LogStore:
     Args:
         folder: is created when it is missing.
         limit: bytes that one job may take in its log.
+        fence: against another server.
     """
 
-    def __init__(self, folder: Path, limit: int = DEFAULT_LOG_LIMIT) -> None:
+    def __init__(self, folder: Path, limit: int = DEFAULT_LOG_LIMIT, fence: LogFence = _NO_FENCE) -> None:
         self._folder = folder
+        self._fence = fence
+        self._renewed: set[int] = set()  # experiments whose logs have got new files
         self._quota = LogQuota(folder, limit)
         self._guard = threading.Lock()
         self._files: dict[int, LogFile] = {}
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def renew_files(self, experiments: Iterable[int]) -> None:
+        """Give the logs of experiments new files, before anything reads or writes them, if an earlier server may live.
+
+        Raises:
+            OSError: a log cannot be copied.
+        """
+        with self._guard:
+            for experiment in experiments:
+                self._renew_file(experiment)
 
     def append_frames(self, key: JobKey, frames: Iterable[Frame]) -> None:
         """Append frames as one piece; nothing of a job whose log has reached the limit.
@@ -65,6 +92,7 @@ class LogStore:
         """
         with self._quota.admit_frames(key, list(frames)) as admitted:
             if admitted:
+                self._check_fence()
                 file = self._open_file(key.experiment)
                 if file.is_removed:
                     self.close_experiment(key.experiment)
@@ -78,6 +106,7 @@ class LogStore:
         Raises:
             OSError: the file cannot be written.
         """
+        self._check_fence()
         self._open_file(key.experiment).finish_job(key)
 
     def is_job_finished(self, key: JobKey) -> bool:
@@ -260,8 +289,20 @@ class LogStore:
     def _open_file(self, experiment: int) -> LogFile:
         with self._guard:
             if experiment not in self._files:
+                self._renew_file(experiment)
                 self._files[experiment] = LogFile(self._log_path(experiment))
             return self._files[experiment]
+
+    def _renew_file(self, experiment: int) -> None:
+        if self._fence.renews_files and experiment not in self._renewed:
+            renew_file(self._log_path(experiment))
+            self._renewed.add(experiment)
+
+    def _check_fence(self) -> None:
+        try:
+            self._fence.check()
+        except StoreError as error:
+            raise OSError(errno.ESTALE, error.message) from error
 
     def _log_path(self, experiment: int) -> Path:
         return self._folder / f"{experiment}.log"

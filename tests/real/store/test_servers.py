@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml import __version__
 from tests.real.docker.test_recovery import COUNT, COUNTER, numbers
 from tests.support.command import run_riseml
 from tests.support.rig import GO, Rig, gang, single
@@ -53,6 +54,43 @@ def test_a_second_server_of_a_home_is_refused(process_rig: Rig) -> None:
         "`riseml server stop` ends it; another RISEML_HOME has a server of its own\n"
     )
     assert rig.get("/v1/server")["pid"] == rig.process.pid
+
+
+def test_a_standby_on_sqlite_waits_for_the_lock_of_the_home_and_takes_over(
+    make_process_rig: Callable[..., Rig],
+) -> None:
+    rig = make_process_rig("home")
+    rig.start()
+    rig.submit(single(f"{COUNTER}; {GO}"))
+    rig.wait_state("1", "RUNNING")
+    waits = rig.socket.with_name("standby.sock")
+    with (rig.home / "standby.log").open("wb") as log:
+        standby = subprocess.Popen(
+            [Path(sys.executable).with_name("riseml"), "server", "run", "--standby"],
+            env=rig.environ(),
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        rig.wait("it waits", waits.exists)
+        first = rig.process
+        assert first is not None
+        told = run_riseml(["server", "status"], rig.home, rig.environ()).stdout
+        assert f"process {first.pid}, since" in told
+        assert f"Standby: riseml {__version__}, process {standby.pid}, since" in told
+        assert f"Waits for: the server of {rig.home}" in told
+        rig.kill()
+        rig.wait("it serves", lambda: rig.socket.exists() and not waits.exists())
+        rig.process = standby
+        rig.wait("it answers", rig._answers)
+        assert (rig.get("/v1/server")["pid"], rig.get("/v1/server")["state"]) == (standby.pid, "serving")
+        rig.go_file("1").touch()
+        assert rig.wait_closed("1")["state"] == "FINISHED"
+        assert numbers(rig.lines("1"), "1.train") == list(range(COUNT))
+    finally:
+        standby.terminate()
+        standby.wait(DEADLINE)
+    assert standby.returncode == 0
 
 
 def test_a_home_whose_store_is_gone_gets_no_new_store(process_rig: Rig) -> None:

@@ -42,7 +42,7 @@ def test_fault_points_are_off_without_an_order() -> None:
     assert faultpoints.arm(None) is faultpoints.arm("")
 
 
-@pytest.mark.parametrize("order", ["P99", "P4:", "P4:0", "P4:x", ":2", "P4:-1"])
+@pytest.mark.parametrize("order", ["P99", "P4:", "P4:0", "P4:x", ":2", "P4:-1", "P4:1:STOPS", "P4:STOP", "P4:1:HALT"])
 def test_a_bad_order_is_a_usage_error(order: str) -> None:
     if order == "P4:":
         assert faultpoints.arm(order) is not faultpoints.arm(None), "an empty count is the first time"

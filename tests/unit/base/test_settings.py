@@ -143,7 +143,7 @@ def test_an_output_has_no_limit_unless_one_is_set() -> None:
         read_settings({"RISEML_OUTPUT_LIMIT": "0"})
 
 
-@pytest.mark.parametrize("name", ["RISEML_LOST_AFTER", "RISEML_IDLE_AFTER"])
+@pytest.mark.parametrize("name", ["RISEML_LOST_AFTER", "RISEML_IDLE_AFTER", "RISEML_TAKEOVER_AFTER"])
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e300", "soon"])
 def test_a_time_that_no_calendar_has_is_refused(name: str, text: str) -> None:
     with pytest.raises(UsageError, match=f"{name} is"):

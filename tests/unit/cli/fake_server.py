@@ -203,6 +203,10 @@ class FakeServer:
             "active": 0,
             "closing": 0,
             "searches": 0,
+            "state": "serving",
+            "holder": "",
+            "holder_since": "",
+            "holder_address": "",
         }
         self.server["missing_engine"] = ""
 

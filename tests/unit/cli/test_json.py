@@ -87,8 +87,8 @@ def test_states_are_named_on_the_page() -> None:
     assert all(f"`{state}`" in PAGE for state in get_args(wire.StateName))
 
 
-STREAMS = {"exec", "shell", "cat"}
-"""Commands whose output is that of a program in a job, or a file."""
+STREAMS = {"exec", "shell", "cat", "server run"}
+"""Commands whose output is that of a program in a job, a file, or the log of the server."""
 
 
 def test_every_command_has_the_option_and_is_on_the_page(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:

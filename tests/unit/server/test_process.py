@@ -84,7 +84,7 @@ def test_a_request_under_way_keeps_the_server(
         await release.wait()
 
     application.gate, ended = answer, list[_Pause]()
-    with _bind_socket(settings) as door:
+    with _bind_socket(settings.socket, settings.home) as door:
         serving = serve(application, settings, (door, settings.socket.lstat()), stop, ended)
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(settings.socket))
@@ -104,7 +104,7 @@ def test_a_server_whose_socket_is_removed_listens_again(
     monkeypatch.setattr(process, "_CHECK_INTERVAL", 0.01)
     application.services.loops.passes.active_at = now()
     stop, ended = threading.Event(), list[_Pause]()
-    with _bind_socket(settings) as door:
+    with _bind_socket(settings.socket, settings.home) as door:
         serving = serve(application, settings, (door, settings.socket.lstat()), stop, ended)
         settings.socket.unlink()
         if replaced:
@@ -145,7 +145,7 @@ def far(tmp_path: Path) -> Iterator[Settings]:
 
 def test_a_long_home_has_its_socket_in_a_folder_of_its_user_alone(far: Settings) -> None:
     assert read_address(far, {}).socket == far.socket
-    with _bind_socket(far):
+    with _bind_socket(far.socket, far.home):
         assert far.socket.parent.stat().st_mode & 0o077 == 0
         assert far.socket.stat().st_mode & 0o077 == 0
         assert read_address(far, {}).socket == far.socket
@@ -155,6 +155,6 @@ def test_no_process_serves_or_connects_in_a_folder_that_others_may_enter(far: Se
     far.socket.parent.mkdir()
     far.socket.parent.chmod(0o777)
     with pytest.raises(PermissionError, match="is not a folder of yours alone"):
-        _bind_socket(far)
+        _bind_socket(far.socket, far.home)
     with pytest.raises(Refused, match="does not belong to you alone"):
         read_address(far, {})

@@ -90,6 +90,10 @@ def show_server(services: Services) -> wire.ServerView:
         "active": counts.active,
         "closing": counts.closing,
         "searches": counts.searches,
+        "state": "serving",
+        "holder": "",
+        "holder_since": "",
+        "holder_address": "",
     }
 
 

@@ -411,3 +411,17 @@ def test_a_server_that_makes_no_room_leaves_a_full_disk_as_it_is(tmp_path: Path)
     scene.hosts.pool.replace_executors((host,))
     assert scene.refusal(EnsureImage(HOST, 1, scene.detail.experiment.images[0].reference)) is NO_ROOM
     assert (len(host.layers), host.tries) == (1, 1)
+
+
+def test_an_action_does_not_reach_its_host_while_another_server_may_act(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    host = MemoryExecutor(HOST, Capacity(4.0, 4096))
+    scene.hosts.pool.replace_executors((host,))
+
+    def refuse() -> None:
+        raise StoreError("the claim of this server is not renewed")
+
+    reference = scene.detail.experiment.images[0].reference
+    scene.actor = replace(scene.actor, check_claim=refuse)
+    assert "the claim of this server" in scene.refusal(EnsureImage(HOST, 1, reference)).message
+    assert reference not in host.images

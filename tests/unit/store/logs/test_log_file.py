@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from riseml.base.errors import LogUnreadable
+from riseml.base.errors import LogUnreadable, StoreError
 from riseml.model import Frame, FramePosition, LogCursor
 from riseml.store.logs.line_state import LONGEST_LINE
-from riseml.store.logs.log_store import LogStore, read_all_lines
+from riseml.store.logs.log_store import LogFence, LogStore, read_all_lines
 from riseml.store.logs.read_position import ReadPosition
 from tests.unit.store.logs.ended_logs import fill, read_texts
 from tests.unit.store.logs.log_frames import KEY, OTHER, frame, texts
@@ -132,3 +132,28 @@ def test_a_follower_that_holds_a_closed_log_writes_into_no_other_file(tmp_path: 
     assert other.read_bytes() == b""
     logs.append_frames(KEY, [frame(2, b"two\n")])
     assert [line.text for line in read_all_lines(logs, KEY.experiment)] == [b"one", b"two"]
+
+
+def test_a_former_server_that_has_a_log_open_writes_into_a_file_that_no_reader_finds(tmp_path: Path) -> None:
+    old = LogStore(tmp_path)
+    old.append_frames(KEY, [frame(1, b"one\n"), frame(2, b"two, and then")])
+    new = LogStore(tmp_path, fence=LogFence(renews_files=True))
+    new.renew_files([KEY.experiment, KEY.experiment + 1])
+    held = old._files[KEY.experiment]
+    held.append_frames(KEY, [frame(3, b" late\n")])
+    new.append_frames(KEY, [frame(3, b" on\n")])
+    assert read_texts(new) == ["one", "two, and then on"]
+    with pytest.raises(OSError, match="was removed"):
+        old.append_frames(KEY, [frame(4, b"late\n")])
+
+
+def test_a_server_that_may_have_lost_its_claim_writes_into_no_log(tmp_path: Path) -> None:
+    def refuse() -> None:
+        raise StoreError("the claim is not renewed")
+
+    logs = LogStore(tmp_path, fence=LogFence(refuse))
+    with pytest.raises(OSError, match="the claim is not renewed"):
+        logs.append_frames(KEY, [frame(1, b"one\n")])
+    with pytest.raises(OSError, match="the claim is not renewed"):
+        logs.finish_job(KEY)
+    assert read_texts(LogStore(tmp_path)) == []

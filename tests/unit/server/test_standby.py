@@ -1,0 +1,76 @@
+"""A standby: when its turn comes on SQLite, and what it answers until then. `tests/chaos` has take-overs."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from riseml.base.errors import StandbyServer, Unreachable
+from riseml.base.settings import Settings
+from riseml.client.exchange import Address
+from riseml.client.server_client import Client
+from riseml.server.home_lock import HomeLock
+from riseml.server.process import _bind_socket
+from riseml.server.standby.answers import StandbyApi, StandbyListener
+from riseml.server.standby.turn import Awaited, Turn
+
+AWAITED = Awaited("process 7 on gpu1", "2026-11-28T19:00:00Z", "https://gpu1:8443")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(tmp_path, tmp_path / "output", tmp_path / "data")
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[Client]:
+    listener = _bind_socket(settings.standby_socket, settings.home)
+    with (
+        StandbyListener(StandbyApi(settings, lambda: AWAITED), listener),
+        Client(Address(settings.standby_socket)) as client,
+    ):
+        yield client
+
+
+def test_the_turn_of_a_standby_on_sqlite_comes_with_the_lock_of_the_home(settings: Settings) -> None:
+    with HomeLock(settings.home, settings.lock) as own, closing(Turn(settings, own)) as turn:
+        with HomeLock(settings.home, settings.lock) as other:
+            other.take()
+            assert not turn.has_come()
+            assert own.describe() == ""
+        assert turn.has_come()
+        assert own.describe()
+        with HomeLock(settings.home, settings.lock) as third:
+            assert not third.try_take()
+        own.give_back()
+        assert not own.describe()
+
+
+def test_a_standby_says_for_whom_it_waits(client: Client, settings: Settings) -> None:
+    server = client.get_server()
+    assert (server["state"], server["home"]) == ("standby", str(settings.home))
+    assert (server["holder"], server["holder_since"]) == (AWAITED.holder, AWAITED.since)
+
+
+def test_a_standby_refuses_everything_else_and_names_the_other_address(client: Client) -> None:
+    with pytest.raises(StandbyServer, match="this server is a standby of process 7 on gpu1") as raised:
+        client.list_experiments()
+    assert raised.value.hint == "ask https://gpu1:8443; this one answers as soon as it has taken over"
+    assert isinstance(raised.value, Unreachable)
+    with pytest.raises(StandbyServer):
+        client.stop_server()
+
+
+def test_a_standby_refuses_a_websocket(client: Client, settings: Settings) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(settings.standby_socket))
+        head = "GET /v1/experiments/1/exec HTTP/1.1\r\nHost: riseml\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        connection.sendall(f"{head}{key}".encode())
+        assert connection.recv(4096).startswith(b"HTTP/1.1 403")
+    assert json.dumps(client.get_server())
