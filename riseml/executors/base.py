@@ -33,6 +33,14 @@ ReadHeld = Callable[[], list[str]]
 """Returns the lines of a build that the server already has."""
 
 
+CheckStart = Callable[[], None]
+"""Is called when all of a job is there but its start; it raises a `StoreError` while another server may start jobs."""
+
+
+def allow_start() -> None:
+    """Let jobs start: no other server may do so."""
+
+
 class Work(Enum):
     """The step of an environment that a host works on, or that the server fetches data."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from riseml.base.names import LOCAL_HOST, THIS_MACHINE, HostName
 from riseml.base.settings import DOCKER, PROCESS, SLURM, ExecutorName, Settings
-from riseml.executors.base import Executor
+from riseml.executors.base import CheckStart, Executor, allow_start
 from riseml.executors.build_limits import read_build_limits
 from riseml.executors.docker.environment_builds import BuildSettings
 from riseml.executors.docker.executor import DockerExecutor
@@ -36,9 +36,11 @@ class HostOpener:
     Args:
         settings: of the server.
         server: id of the server.
+        check_start: see `executors.base.CheckStart`.
     """
 
-    def __init__(self, settings: Settings, server: str) -> None:
+    def __init__(self, settings: Settings, server: str, check_start: CheckStart = allow_start) -> None:
+        self._check_start = check_start
         self._settings = settings
         self._server = server
         self._helpers = HelperRegistry()
@@ -59,7 +61,8 @@ class HostOpener:
         """
         engine = engine or Engine.of_host(host, self._settings.home)
         builds = BuildSettings(self._settings.build_network, read_build_limits(self._settings))
-        return DockerExecutor(host, self._server, engine, builds, self._settings.log_limit, self._helpers)
+        limit = self._settings.log_limit
+        return DockerExecutor(host, self._server, engine, builds, limit, self._helpers, self._check_start)
 
     def open_local_engine(self) -> Executor:
         """Return the executor of the engine of DOCKER_HOST, in place of a pool."""
@@ -71,7 +74,8 @@ class HostOpener:
         from riseml.executors.process.executor import ProcessExecutor
 
         self._opened = {}
-        return ProcessExecutor(THIS_MACHINE, self._server, self._settings.home, read_build_limits(self._settings))
+        limits = read_build_limits(self._settings)
+        return ProcessExecutor(THIS_MACHINE, self._server, self._settings.home, limits, self._check_start)
 
     def close(self) -> None:
         """Remove the helpers on all hosts, and let nothing make another one."""

@@ -203,7 +203,7 @@ def _make_services(
 
     world = experiments.load_world()
     stores.logs.renew_files(experiment.id for experiment in world.experiments)
-    hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent))
+    hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent), database.check_claim)
     hosts.open_hosts(world)
     data = _make_data_services(stores, hosts, server, LastUseReader(database))
 

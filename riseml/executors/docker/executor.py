@@ -23,7 +23,7 @@ from riseml.base.names import HOST_LABEL
 from riseml.base.settings import DEFAULT_LOG_LIMIT
 from riseml.base.states import Network
 from riseml.control.actions import Signal
-from riseml.executors.base import BuildRequest, HostSetup, NotThere, SubnetTaken
+from riseml.executors.base import BuildRequest, CheckStart, HostSetup, NotThere, SubnetTaken, allow_start
 from riseml.executors.capabilities import Capabilities
 from riseml.executors.docker import helper_container, image_names, images, labels
 from riseml.executors.docker.code_layers import CodeLayers, is_layer, stores_compressed
@@ -102,12 +102,14 @@ class DockerExecutor:
         builds: BuildSettings | None = None,
         log_limit: int = DEFAULT_LOG_LIMIT,
         registry: HelperRegistry | None = None,
+        check_start: CheckStart = allow_start,
     ) -> None:
         self.name = host.name
         self.engine = engine
         self._host = host
         self._server = server
         self._log_limit = log_limit
+        self._check_start = check_start
         self._helpers = Helpers(engine, server, registry or HelperRegistry())
         self._builds = EnvironmentBuilds(self._helpers, builds or BuildSettings())
         self._facts = FactsReader(host)
@@ -302,6 +304,7 @@ class DockerExecutor:
             demand_volumes(api, name, launch.mounts)
             if code is not None and not has_code:
                 helper_container.send_archive(api, name, "/", pack_working_directory(code, launch.owner))
+            self._check_start()
             start_container(api, name, launch)
 
     @contextmanager

@@ -19,7 +19,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import HOST_LABEL, HostName
 from riseml.base.stream_messages import CommandRequest
 from riseml.control.actions import Signal
-from riseml.executors.base import BuildRequest, HostSetup, NotThere
+from riseml.executors.base import BuildRequest, CheckStart, HostSetup, NotThere, allow_start
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.capabilities import Capabilities, DiskUse, GpuReading, InventoryItem, InventoryKind, never
 from riseml.executors.environments.project_files import copy_files
@@ -68,13 +68,21 @@ class ProcessExecutor:
         server: id of the server; the executor sees the processes of this server only.
         home: RISEML_HOME; jobs and environments are below it.
         build_limits: what the build of an environment may take; None: the defaults.
+        check_start: see `executors.base.CheckStart`.
     """
 
     contained = False
     url = ""
     is_local = True
 
-    def __init__(self, name: HostName, server: str, home: Path, build_limits: BuildLimits | None = None) -> None:
+    def __init__(
+        self,
+        name: HostName,
+        server: str,
+        home: Path,
+        build_limits: BuildLimits | None = None,
+        check_start: CheckStart = allow_start,
+    ) -> None:
         self.name = name
         self._server = server
         self._home = home
@@ -89,6 +97,7 @@ class ProcessExecutor:
         self._code = ReflinkedCode()
         self._watch = JobWatch()
         self._starter = SupervisorStarter()
+        self._check_start = check_start
         self._folders.sweep_leftovers()
         self.capabilities = Capabilities(
             access=self,
@@ -149,6 +158,7 @@ class ProcessExecutor:
             self._write_code(folder, code, self._environments.made_files_folder(launch.image.reference))
             (folder / _STAMP).touch(mode=0o600)
         self._watch.add_folder(folder)
+        self._check_start()
         self._starter.start(launch.title, self._make_order(launch, folder), self._folders.make_marker(launch.key))
 
     def stop(self, key: JobKey, signal: Signal) -> None:

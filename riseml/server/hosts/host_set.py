@@ -14,7 +14,7 @@ from riseml.base.errors import RisemlError
 from riseml.base.names import HostName, experiment_name
 from riseml.base.settings import DOCKER, PROCESS, Settings
 from riseml.base.states import PLACED, Network
-from riseml.executors.base import Executor
+from riseml.executors.base import CheckStart, Executor, allow_start
 from riseml.executors.kinds import HostOpener, PoolSwarm, uses_containers
 from riseml.executors.pool import HostPool
 from riseml.model import HostObservation, Mount, World
@@ -51,9 +51,10 @@ class HostSet:
         settings: the place of pool.yml, and the user's choice of an executor.
         server: id of this server; labels what it makes on the hosts.
         pool: observes the hosts; starts empty.
+        check_start: see `executors.base.CheckStart`.
     """
 
-    def __init__(self, settings: Settings, server: str, pool: HostPool) -> None:
+    def __init__(self, settings: Settings, server: str, pool: HostPool, check_start: CheckStart = allow_start) -> None:
         self.settings = settings
         self.pool = pool
         # the problem of a pool.yml that cannot be used; the previous version stays in force
@@ -61,7 +62,7 @@ class HostSet:
         self._mode: HostMode = LocalMode(DOCKER)
         self.swarm = PoolSwarm(server, lambda: pool.executors.values())
         self._server = server
-        self._opener = HostOpener(settings, server)
+        self._opener = HostOpener(settings, server, check_start)
         self._file = PoolFile(settings.pool_file)
         self._is_applying = False  # the file has been read, and its hosts are not in force yet
 

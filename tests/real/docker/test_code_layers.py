@@ -15,7 +15,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from riseml.base.errors import EngineError
+from riseml.base.errors import EngineError, StoreError
 from riseml.base.names import HostName, JobName
 from riseml.base.states import Network
 from riseml.executors.base import BuildRequest, Cancellation
@@ -216,8 +216,12 @@ def test_a_start_that_is_repeated_and_a_layer_that_is_gone(site: Site, monkeypat
     digest, code = site.keep()
     key = JobKey(2, JobName("train"), 1)
     launch = make_launch(key, site.server, site.image, digest, "exec sleep 600")
-    with monkeypatch.context() as patch:
-        patch.setattr(docker.APIClient, "start", lambda *_: None)  # the server dies before it starts the container
+
+    def refuse() -> None:
+        raise StoreError("another server has taken over")
+
+    with monkeypatch.context() as patch, pytest.raises(StoreError, match="another server has taken over"):
+        patch.setattr(site.executor, "_check_start", refuse)  # the server loses its claim with the container made
         site.executor.start(launch, code)
     assert not site.executor.observe(frozenset()).containers[key].started
     site.executor.start(launch, code)

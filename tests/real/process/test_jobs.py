@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from riseml.base.errors import EngineError
+from riseml.base.errors import EngineError, StoreError
 from riseml.control.actions import Signal
 from riseml.executors.base import HostSetup
 from riseml.executors.process.job_folders import RESTARTED, ProcessJobFolders
@@ -351,3 +351,15 @@ def test_a_job_has_default_signals_and_three_descriptors(bench: Bench) -> None:
     job = bench.start(f'python -c "{script}"')
     bench.wait_end(job)
     assert bench.output(job) == b"SIG_DFL 4\n"
+
+
+def test_a_job_whose_server_has_lost_its_claim_does_not_start(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise StoreError("another server has taken over")
+
+    with monkeypatch.context() as patch, pytest.raises(StoreError, match="another server has taken over"):
+        patch.setattr(bench.executor, "_check_start", refuse)
+        bench.start("echo one")
+    assert bench.look(key("train")) is None
+    bench.wait_end(bench.start("echo one"))
+    assert bench.output(key("train")) == b"one\n"
