@@ -16,16 +16,17 @@ import struct
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from riseml import __version__
-from riseml.base.errors import Refused, Unreachable, UsageError
+from riseml.base.errors import Refused, StandbyServer, Unreachable, UsageError
 from riseml.base.folders import check_home, is_private, name_user
 from riseml.base.records import dataclass
 from riseml.base.settings import HEARTBEAT_HEADER, PLAINTEXT_VARIABLE, allows_plaintext
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
     from riseml import wire
     from riseml.base.settings import Settings
+
+_Answered = TypeVar("_Answered")
 
 SERVER_VARIABLE = "RISEML_SERVER"
 KEY_VARIABLE = "RISEML_API_KEY"
@@ -62,6 +65,7 @@ class Address:
     socket: Path | None = None  # the unix socket of the user's own server; None: the server is at `url`
     url: str = "http://riseml"
     key: str | None = field(default=None, repr=False)  # API key
+    also: tuple[str, ...] = ()  # other URLs of the same server: of its standbys, one of which may have taken over
 
     def __str__(self) -> str:
         return self.url if self.socket is None else str(self.socket)
@@ -281,6 +285,7 @@ class Exchange:
         self._patience = patience
         self._server = 0  # id of the server's process, at the newest connection; 0: it is not known
         self._http: httpx.Client | None = None  # to a server that is not on a unix socket
+        self._urls = deque((address.url, *address.also))  # the first one is asked next
         self._connections = (
             None if address.socket is None else SocketConnections(partial(self.open_socket, address.socket))
         )
@@ -302,18 +307,53 @@ class Exchange:
             shape: a typed dictionary of `riseml.wire`, by the name that `WIRE_NAMES` gives it.
             request: see `socket_http.make_request`.
         """
-        with self.open_response(method, path, **request) as response:
-            self.raise_refusal(response)
-            answer = self._read_json(response)
-            try:
-                return self.check.check(answer, shape)
-            except (WrongAnswer, RecursionError) as error:
-                raise self._make_strange_error(response, str(error)) from None
+
+        def ask() -> Answer:
+            with self.open_response(method, path, **request) as response:
+                self.raise_refusal(response)
+                answer = self._read_json(response)
+                try:
+                    return self.check.check(answer, shape)
+                except (WrongAnswer, RecursionError) as error:
+                    raise self._make_strange_error(response, str(error)) from None
+
+        return self._ask_each(ask, may_repeat="content" not in request)
 
     def send(self, method: str, path: str, **request: Any) -> None:
         """Send a request whose successful answer tells nothing."""
-        with self.open_response(method, path, **request) as response:
-            self.raise_refusal(response)
+
+        def ask() -> None:
+            with self.open_response(method, path, **request) as response:
+                self.raise_refusal(response)
+
+        self._ask_each(ask, may_repeat="content" not in request)
+
+    def _ask_each(self, ask: Callable[[], _Answered], *, may_repeat: bool) -> _Answered:
+        """Ask at one URL after the other, until a server answers that is not a standby.
+
+        Args:
+            ask: sends the request.
+            may_repeat: the request can be sent again; False: a standby has read its body, which is gone.
+
+        Raises:
+            ServerAbsent: at no URL is a server; nothing was done.
+            StandbyServer: the last one is a standby.
+        """
+        for _ in range(len(self._urls)):
+            try:
+                return ask()
+            except (ServerAbsent, StandbyServer) as error:
+                last = error
+                if isinstance(error, StandbyServer) and not may_repeat:
+                    break
+        raise last
+
+    def _turn_to_next(self) -> None:
+        """Ask at the next URL from now on."""
+        self._urls.rotate(-1)
+        if len(self._urls) > 1 and self._http is not None:
+            self._http.close()
+            self._http = None
 
     @contextmanager
     def open_response(self, method: str, path: str, timeout: float = _ANSWER, **request: Any) -> Iterator[ServerAnswer]:
@@ -340,7 +380,7 @@ class Exchange:
     @contextmanager
     def _open_with_httpx(self, method: str, path: str, timeout: float, **request: Any) -> Iterator[ServerAnswer]:
         if self._http is None:
-            self._http = _make_http_client(self.address)
+            self._http = _make_http_client(replace(self.address, url=self._urls[0]))
         httpx = _import_httpx()
         limits = httpx.Timeout(timeout, connect=_CONNECT)
         note = self._choose_silence_note(timeout)
@@ -353,7 +393,9 @@ class Exchange:
                 self.silence.end()
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-            raise self._make_absent_error(str(error)) from error
+            absent = self._make_absent_error(str(error))
+            self._turn_to_next()
+            raise absent from error
         except httpx.TimeoutException as error:
             raise self._make_late_error(timeout) from error
         except httpx.RequestError as error:  # including a body that cannot be decompressed
@@ -424,6 +466,8 @@ class Exchange:
                 error = make_error(body["error"])
             except (ValueError, KeyError, TypeError):
                 raise self._make_strange_error(response) from None
+            if isinstance(error, StandbyServer):
+                self._turn_to_next()
             raise error
 
     def _read_json(self, response: ServerAnswer) -> Any:

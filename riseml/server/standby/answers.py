@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from riseml import __version__, wire
 from riseml.base.errors import StandbyServer
@@ -97,7 +97,7 @@ class StandbyListener:
             ...
     """
 
-    def __init__(self, api: StandbyApi, listener: socket.socket) -> None:
+    def __init__(self, api: ASGIApp, listener: socket.socket) -> None:
         self._listener = listener
         self._server = uvicorn.Server(configure_http(api))
         self._thread = threading.Thread(target=self._serve, name="standby", daemon=True)

@@ -9,10 +9,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from riseml.base.errors import StandbyServer, Unreachable
 from riseml.base.settings import Settings
-from riseml.client.exchange import Address
+from riseml.client.exchange import Address, Exchange, ServerAbsent
 from riseml.client.server_client import Client
 from riseml.server.home_lock import HomeLock
 from riseml.server.process import _bind_socket
@@ -74,3 +75,33 @@ def test_a_standby_refuses_a_websocket(client: Client, settings: Settings) -> No
         connection.sendall(f"{head}{key}".encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 403")
     assert json.dumps(client.get_server())
+
+
+def listen_on_loopback() -> tuple[socket.socket, str]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    return listener, f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_client_of_several_addresses_asks_the_server_that_is_no_standby(settings: Settings) -> None:
+    asked: list[str] = []
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.append(f"{scope['method']} {scope['path']}")
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    (waiting, standby_url), (serving, url), (absent, absent_url) = (listen_on_loopback() for _ in range(3))
+    absent.close()
+    standby = StandbyListener(StandbyApi(settings, lambda: AWAITED), waiting)
+    exchange = Exchange(Address(None, absent_url, also=(standby_url, url)))
+    with standby, StandbyListener(answer, serving), closing(exchange):
+        for _ in range(2):
+            exchange.send("POST", "/pool/check")
+        assert asked == ["POST /v1/pool/check"] * 2
+        alone = Exchange(Address(None, standby_url, also=(absent_url,)))
+        with closing(alone), pytest.raises(ServerAbsent):
+            alone.send("POST", "/pool/check")
+        body = Exchange(Address(None, standby_url, also=(url,)))
+        with closing(body), pytest.raises(StandbyServer):
+            body.send("PUT", "/snapshots/1", content=iter([b"what a standby has read is gone"]))
+    assert len(asked) == 2
