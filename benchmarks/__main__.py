@@ -25,7 +25,7 @@ from benchmarks.engine import BASE, BenchEngine
 
 BENCHES = (
     *("start", "end", "whole_run", "cli", "logs", "reports", "searches", "stopping", "sync", "code"),
-    *("training", "scale", "placement", "process", "slurm", "data", "encryption", "web"),
+    *("training", "scale", "placement", "process", "slurm", "data", "encryption", "web", "team"),
 )
 _DEFAULT = Path("build/benchmarks.json")
 _RUNS = "the bench itself runs to its end"
