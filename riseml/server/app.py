@@ -151,7 +151,7 @@ def _open_audit(path: Path, database: Database) -> AuditLog:
     """
     if database.took_over:
         renew_file(path)
-    return AuditLog(path)
+    return AuditLog(path, database.check_claim)
 
 
 def _recover_ends(services: Services) -> None:

@@ -18,7 +18,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -76,13 +76,15 @@ class AuditLog:
 
     Args:
         path: of the file. It is made, for its user alone, with the first line.
+        check_claim: raises a StoreError while another server may write.
 
     Raises:
         StoreError: the file cannot be read, or its last line is not one of an audit log.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, check_claim: Callable[[], None] = lambda: None) -> None:
         self._path = path
+        self._check_claim = check_claim
         self._lock = threading.Lock()
         self._late: deque[AuditEntry] = deque()  # lines of `append_late` that wait
         self._file = _open_file(path)
@@ -146,6 +148,7 @@ class AuditLog:
         Raises:
             StoreError: it cannot be written; the file is what it was.
         """
+        self._check_claim()
         line, head = _pack_line(entry, self._head)
         try:
             self._check_place()

@@ -187,6 +187,17 @@ def test_a_full_disk_takes_no_line_and_a_kill_is_written_when_there_is_room(audi
     assert audit.verify().problem == ""
 
 
+def test_a_server_that_has_lost_its_claim_writes_nothing(path: Path) -> None:
+    def refuse() -> None:
+        raise StoreError("another server may have the claim")
+
+    audit = AuditLog(path, refuse)
+    with pytest.raises(StoreError, match="another server"):
+        audit.append(make_entry())
+    assert path.read_bytes() == b""
+    audit.close()
+
+
 def test_threads_make_one_chain(audit: AuditLog) -> None:
     threads = [
         threading.Thread(target=lambda: [audit.append(make_entry()) for _ in range(50)], daemon=True) for _ in range(8)
