@@ -32,9 +32,11 @@ class ExperimentNames:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def list_users(self, caller: Caller) -> list[str]:
-        """Return the users who have experiments that a caller sees, by name."""
-        query = sa.select(experiments.c.user).where(select_visible(caller)).distinct().order_by(experiments.c.user)
+    def list_users(self, caller: Caller | None = None) -> list[str]:
+        """Return the users who have experiments that a caller sees, by name; None: all who have experiments."""
+        query = sa.select(experiments.c.user).distinct().order_by(experiments.c.user)
+        if caller is not None:
+            query = query.where(select_visible(caller))
         with self._database.read_transaction() as connection:
             return list(connection.execute(query).scalars())
 

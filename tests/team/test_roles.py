@@ -13,6 +13,7 @@ import re
 import statistics
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -376,3 +377,22 @@ def test_sentence_10_and_11_streams_answer_as_the_table_says(kind: str, team: Ap
     for role in ("maintainer", "admin"):
         assert b"not yours to change" not in ask_for(role, SHARED)
         assert b"there is no experiment" not in ask_for(role, SHARED)
+
+
+def test_sentence_6_a_key_that_is_bound_to_a_project_sees_nothing_else(team: Application) -> None:
+    bound = replace(CALLERS["member"], project=PROJECT)
+    assert ask(team, bound, "GET", f"/v1/experiments/{OWN}")[0] == 404
+    assert ask(team, bound, "GET", f"/v1/experiments/{SHARED}")[0] == 200
+    for path, key in (
+        ("/v1/experiments", "experiments"),
+        ("/v1/names", "names"),
+        ("/v1/metrics/names", "names"),
+        ("/v1/samples", "samples"),
+        ("/v1/kept", "kept"),
+        ("/v1/outputs", "outputs"),
+    ):
+        assert json.loads(ask(team, bound, "GET", path)[1])[key] == [], path
+    assert json.loads(ask(team, bound, "GET", "/v1/metrics/values", "metric=loss")[1])["values"] == {}
+    everything = json.loads(ask(team, bound, "GET", "/v1/experiments", "all_users=true&all=true")[1])
+    assert [(view["user"], view["id"]) for view in everything["experiments"]] == [("paul", "2")]
+    assert ask(team, replace(CALLERS["admin"], project=PROJECT), "GET", f"/v1/experiments/{FOREIGN}")[0] == 404

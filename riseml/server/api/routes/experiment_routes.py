@@ -260,7 +260,7 @@ def add_name_routes(router: APIRouter, stores: Stores) -> None:
         prefix: Annotated[str, Query(max_length=100)] = "",
         running: bool = False,  # noqa: FBT001, FBT002  # a query parameter is named by its caller
     ) -> wire.NameList:
-        names = _find_names(prefix, caller.user, stores, running=running)
+        names = () if caller.project is not None else _find_names(prefix, caller.user, stores, running=running)
         return {"names": list(islice((name for name in names if name.startswith(prefix)), _MOST_NAMES))}
 
 

@@ -18,6 +18,7 @@ from riseml import wire
 from riseml.base.errors import Conflict, NotFound, Refused, RisemlError, TooSlow, UsageError
 from riseml.base.names import CanonicalId, experiment_name, parse_id
 from riseml.base.records import dataclass
+from riseml.control.permissions import may_see
 from riseml.files.storage_files import MOST_ENTRIES, FileWriter, ListRequest, StorageFiles
 from riseml.job_programs.folder_contents import FileUpload
 from riseml.job_programs.folder_listing import Page
@@ -245,7 +246,7 @@ def _show_kept(caller: Caller, stores: Stores) -> wire.KeptView:
         experiment
         for identity in stores.kept_outputs.load_kept()
         for experiment in [stores.experiments.get_experiment(identity).experiment]
-        if experiment.owner.user == caller.user
+        if experiment.owner.user == caller.user and may_see(caller, caller.user, experiment.team_project)
     ]
     return {
         "kept": [
@@ -267,6 +268,7 @@ def _find_outputs(query: _OutputQuery, caller: Caller, services: Services) -> wi
         limit=_PAGE_NUMBERS,
         before=before,
         companions=False,
+        caller=caller,
     )
     experiments = sorted(
         (detail.experiment for detail in details), key=lambda experiment: (-experiment.number, experiment.sub or 0)

@@ -125,6 +125,8 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/metrics/names")
     def list_metric_names(caller: CallerOf) -> wire.MetricNames:
+        if caller.project is not None:
+            return {"names": []}  # the names are those of all experiments of the user
         return {"names": list(services.stores.pages.last_values.list_names(caller.user))}
 
     @router.get("/metrics/values")
@@ -133,7 +135,9 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
         metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
     ) -> wire.MetricLastValues:
         check_text([metric])
-        last_values = services.stores.pages.last_values.read_values(caller.user, metric)
+        last_values = {}
+        if caller.project is None:
+            last_values = services.stores.pages.last_values.read_values(caller.user, metric)
         return {
             "metric": metric,
             "values": {experiment_name(number, sub): last for number, sub, last in last_values.values()},

@@ -300,7 +300,7 @@ def add_pool_history_routes(router: APIRouter, services: Services) -> None:
         step = -(-hours * _HOUR // _MOST_POINTS // _MINUTE) * _MINUTE or _MINUTE
         usage = CpuUsageSum(span, step)
         left_out = 0
-        jobs = _list_jobs_since(caller.user, services.stores, datetime.fromtimestamp(span.since, UTC))
+        jobs = _list_jobs_since(services.stores, datetime.fromtimestamp(span.since, UTC))
         for count, (experiment, job) in enumerate(jobs):
             if count < _MOST_SAMPLED_JOBS:
                 _add_job_use(usage, experiment, job, services.watchers)
@@ -325,8 +325,14 @@ def _add_job_use(usage: CpuUsageSum, experiment: Experiment, job: Job, watchers:
         log.warning("the samples of experiment %s cannot be read: %s", experiment.number, error)
 
 
-def _list_jobs_since(user: str, stores: Stores, since: datetime) -> Iterator[tuple[Experiment, Job]]:
-    """Yield the jobs that may have run since a moment: those that run, then those that have ended, the last first."""
+def _list_jobs_since(stores: Stores, since: datetime) -> Iterator[tuple[Experiment, Job]]:
+    """Yield the jobs of all users that may have run since a moment: the use of a host has no name of an experiment."""
+    for user in stores.names.list_users():
+        yield from _list_jobs_of(user, stores, since)
+
+
+def _list_jobs_of(user: str, stores: Stores, since: datetime) -> Iterator[tuple[Experiment, Job]]:
+    """Yield the jobs of one user: those that run, then those that have ended, the last first."""
     running = stores.experiments.list_experiments(user, ended=False, project=None, limit=None)
     query = PageQuery(PageSort.ENDED, limit=_MOST_ENDED)
     listed_ids: set[int] = set()

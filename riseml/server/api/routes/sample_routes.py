@@ -66,7 +66,9 @@ def add_sample_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/samples")
     def read_all_samples(caller: CallerOf) -> wire.Samples:
-        details = services.stores.experiments.list_experiments(caller.user, ended=False, project=None, limit=None)
+        details = services.stores.experiments.list_experiments(
+            caller.user, ended=False, project=None, limit=None, caller=caller
+        )
         running = [detail.experiment for detail in details if detail.experiment.ended_at is None]
         samples = _show_samples(running, None, services)["samples"]
         return {"samples": [sample for sample in samples if sample["state"] in _PLACED_NAMES]}
