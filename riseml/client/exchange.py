@@ -26,12 +26,13 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from riseml import __version__
-from riseml.base.errors import Refused, StandbyServer, Unreachable, UsageError
+from riseml.base.errors import NotFound, Refused, StandbyServer, Unreachable, UsageError
 from riseml.base.folders import check_home, is_private, name_user
 from riseml.base.records import dataclass
 from riseml.base.settings import HEARTBEAT_HEADER, PLAINTEXT_VARIABLE, allows_plaintext
 from riseml.client.answer_check import Answer, AnswerCheck, WrongAnswer
 from riseml.client.answer_reader import AnswerCut
+from riseml.client.contexts import LOCAL, Contexts, find_context_file, read_contexts
 from riseml.client.refusals import make_error
 from riseml.client.silence_watch import HEARTBEAT, SilenceWatch
 from riseml.client.socket_http import PATIENCE, AnswerOverdue, ServerAnswer, SocketConnections, make_request
@@ -52,6 +53,7 @@ _ANSWER = 30.0  # seconds of silence in an answer
 LOG_SILENCE = 45.0
 """Seconds of silence after which the connection of a log counts as lost: three of the longest heartbeats."""
 
+_IDLE = 3.0  # seconds for which an idle connection to a server over TLS is kept
 _LONGEST_WAIT = 2.0  # seconds between two tries
 _PEER = struct.Struct("3i")  # pid, uid, gid
 _MOST_JSON = 1 << 28  # bytes of an answer; 10,000 experiments take some tens of MB
@@ -65,6 +67,7 @@ class Address:
     socket: Path | None = None  # the unix socket of the user's own server; None: the server is at `url`
     url: str = "http://riseml"
     key: str | None = field(default=None, repr=False)  # API key
+    authority: str = field(default="", repr=False)  # PEM of the pinned certificate; empty: the system's authorities
     also: tuple[str, ...] = ()  # other URLs of the same server: of its standbys, one of which may have taken over
 
     def __str__(self) -> str:
@@ -82,10 +85,12 @@ def format_path(*parts: str) -> str:
 
 
 def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
-    """Return the address of the server that RISEML_SERVER names, or of the user's own server.
+    """Return the address of the server that RISEML_SERVER names (a URL or a context), else that of the current context,
+    else that of the user's own server.
 
     Raises:
-        UsageError: RISEML_SERVER is not a URL, or has a password in it.
+        UsageError: RISEML_SERVER is neither a URL nor a context, or has a password in it; or the file of contexts
+            cannot be used.
         Refused: the home, the socket or its folder belongs to another user, who could answer there; or code, secrets or
             a key would be sent without TLS.
 
@@ -93,18 +98,39 @@ def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
         read_address(read_settings(os.environ), os.environ)
     """
     url = environ.get(SERVER_VARIABLE, "").strip().rstrip("/")
-    if not url:
-        return Address(_find_own_socket(settings))
-    if not _is_url(url):
-        raise UsageError(
-            f"{SERVER_VARIABLE} is {url!r}, which is not a URL", "give a URL such as https://riseml.example.org:8443"
-        )
+    contexts = read_contexts(find_context_file(settings))
+    if not url or not _is_url(url):
+        name = url or contexts.current
+        return Address(_find_own_socket(settings)) if name == LOCAL else _find_context_address(contexts, name, environ)
     if "@" in urlsplit(url).netloc:
         raise UsageError(f"{SERVER_VARIABLE} has a user or a password in it", f"give the key in {KEY_VARIABLE}")
+    for server in contexts.servers:
+        if server.url == url:
+            return _find_context_address(contexts, server.name, environ)
     key = environ.get(KEY_VARIABLE) or None
-    if url.startswith("http://") and not _is_loopback(url):
+    if url.startswith("http://") and not is_loopback(url):
         _refuse_plain_server(url, key, environ)
     return Address(None, url, key)
+
+
+def _find_context_address(contexts: Contexts, name: str, environ: Mapping[str, str]) -> Address:
+    """Return the address of a context.
+
+    Raises:
+        UsageError: there is no such context.
+        Refused: its key would be sent without TLS.
+    """
+    try:
+        server = contexts.find(name)
+    except NotFound:
+        raise UsageError(
+            f"{SERVER_VARIABLE} is {name!r}, which is neither a URL nor a context",
+            "give a URL such as https://riseml.example.org:8443; or `riseml context` lists the names",
+        ) from None
+    key = environ.get(KEY_VARIABLE) or server.key or None
+    if not server.url.startswith("https://") and not is_loopback(server.url):
+        _refuse_plain_server(server.url, key, environ)
+    return Address(None, server.url, key, server.authority)
 
 
 def _refuse_plain_server(url: str, key: str | None, environ: Mapping[str, str]) -> None:
@@ -122,7 +148,8 @@ def _refuse_plain_server(url: str, key: str | None, environ: Mapping[str, str]) 
         )
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
+    """Return True when a URL leads to this machine."""
     import ipaddress
 
     host = urlsplit(url).hostname or ""
@@ -393,9 +420,12 @@ class Exchange:
                 self.silence.end()
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+            from riseml.client.server_trust import explain_distrust
+
+            distrust = explain_distrust(self._urls[0], self.address.authority, error)
             absent = self._make_absent_error(str(error))
             self._turn_to_next()
-            raise absent from error
+            raise distrust or absent from error
         except httpx.TimeoutException as error:
             raise self._make_late_error(timeout) from error
         except httpx.RequestError as error:  # including a body that cannot be decompressed
@@ -528,8 +558,15 @@ def _make_http_client(address: Address) -> httpx.Client:
     # Certificates are always verified. Redirects are not followed, because another server would get the key.
     # Without TLS no proxy is used, because it would get what is meant for this machine alone.
     secure = address.url.startswith("https://")
-    remote = make.Client(base_url=address.url, headers=headers, verify=True, follow_redirects=False, trust_env=secure)
-    return cast("httpx.Client", remote)
+    verify: object = True
+    if secure:
+        from riseml.client.server_trust import make_tls_context
+
+        verify = make_tls_context(address.authority)
+    # Shorter than a server keeps an idle connection, so that no request meets one that is about to end.
+    limits = make.Limits(keepalive_expiry=_IDLE)
+    options = {"headers": headers, "verify": verify, "follow_redirects": False, "trust_env": secure, "limits": limits}
+    return cast("httpx.Client", make.Client(base_url=address.url, **options))
 
 
 def _import_httpx() -> Any:

@@ -33,6 +33,7 @@ from riseml.base.stream_messages import (
 )
 from riseml.client.exchange import Address, Exchange
 from riseml.client.refusals import make_error
+from riseml.client.server_trust import explain_distrust, make_tls_context
 
 _ANSWER = 60.0  # deadline in seconds for opening the stream: an engine may be busy
 _CLOSE = 1.0  # seconds for an orderly end of the connection
@@ -76,6 +77,14 @@ async def open_stream(
             connection.stop()
 
 
+class _StraightConnect(connect):
+    """Opens a connection where the address says, and nowhere else: another server would get the key."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        """Return the error instead of the address to which a redirect leads."""
+        return exc
+
+
 @asynccontextmanager
 async def _connect(address: Address, path: str) -> AsyncIterator[ClientConnection]:
     url = address.url.replace("http", "ws", 1) + f"/v1{path}"
@@ -93,15 +102,18 @@ async def _connect(address: Address, path: str) -> AsyncIterator[ClientConnectio
         options |= {"sock": sock, "proxy": None}
     elif url.startswith("ws:"):
         options["proxy"] = None  # no proxy: it would get data that is meant for this machine alone
+    if url.startswith("wss:"):
+        options["ssl"] = make_tls_context(address.authority)
     try:
-        socket = await connect(url, **options)
+        socket = await _StraightConnect(url, **options)
     except InvalidHandshake as error:
         raise Unreachable(
             f"the riseml server at {address} opens no streams into jobs ({error})",
             "it may be older than this command: `riseml server stop`, then try again",
         ) from None
     except (OSError, WebSocketException) as error:
-        raise Unreachable(f"the riseml server at {address} does not answer: {error}") from None
+        refusal = explain_distrust(address.url, address.authority, error)
+        raise refusal or Unreachable(f"the riseml server at {address} does not answer: {error}") from None
     async with socket:
         yield socket
 

@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -41,6 +41,7 @@ from riseml.server.data.output_watch import OutputWatch
 from riseml.server.end_recovery import recover_ends
 from riseml.server.gate.audit_gate import add_audit
 from riseml.server.gate.key_authenticator import KeyAuthenticator
+from riseml.server.gate.key_gate import KeyGate
 from riseml.server.gate.server_user import find_server_user
 from riseml.server.gate.socket_gate import SocketGate
 from riseml.server.hosts.host_set import HostSet
@@ -63,6 +64,9 @@ from riseml.server.reconcile.wake import JointWake, Wake
 from riseml.server.server_file import read_server_config
 from riseml.server.services import DataServices, Loops, ServerInfo, Services, Stores, Watchers
 from riseml.server.timings import Timings
+from riseml.server.tls.name_gate import NameGate
+from riseml.server.tls.tls_connections import KeyLimit
+from riseml.server.tls.tls_listener import TlsListener
 from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
@@ -113,6 +117,8 @@ class Application:
 
     api: FastAPI
     gate: ASGIApp  # at the unix socket
+    tls: TlsListener | None  # of a server for a team
+    tls_gate: ASGIApp | None  # behind it
     loop: ControlLoop
     search_loop: SearchLoop
     webhooks: WebhookLoop
@@ -125,9 +131,11 @@ def make_application(settings: Settings, stop: threading.Event, terms: ClaimTerm
 
     Raises:
         StoreError: the store cannot be used.
-        RisemlError: server.yml or pool.yml has problems, or the settings name an executor that cannot run here.
+        RisemlError: server.yml or pool.yml has problems, or the settings name an executor that cannot run here; or a
+            team's server has no certificate, or cannot listen at its address.
     """
     config = read_server_config(settings.server_file)
+    tls = None if config is None else TlsListener(config, settings.home)
     check_store_is_there(settings)
     home = OwnHome(find_location(settings.home), read_identity(settings.identity))
     database = Database(settings.database, _describe_holder(settings), home=home, terms=terms)
@@ -140,7 +148,19 @@ def make_application(settings: Settings, stop: threading.Event, terms: ClaimTerm
     loop = ControlLoop(services, webhooks.note_end)
     api = _make_api(services)
     gate = add_audit(api, services.audit, now, lambda audited: SocketGate(audited, server_user))
-    return Application(api, gate, loop, _make_search_loop(services), webhooks, database, services)
+    tls_gate = None if tls is None else _make_tls_gate(api, services, tls.names)
+    return Application(api, gate, tls, tls_gate, loop, _make_search_loop(services), webhooks, database, services)
+
+
+def _make_tls_gate(api: ASGIApp, services: Services, names: Collection[str]) -> ASGIApp:
+    """Return the gate of a team's listener: names and origins first, then keys, then how much each key asks at once."""
+    keys = services.keys
+    assert keys is not None  # a server with a listener has a server.yml
+
+    def make_gate(audited: ASGIApp) -> ASGIApp:
+        return NameGate(KeyGate(KeyLimit(audited), keys), names)
+
+    return add_audit(api, services.audit, now, make_gate)
 
 
 def _open_audit(path: Path, database: Database) -> AuditLog:

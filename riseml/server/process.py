@@ -211,13 +211,17 @@ async def _answer_requests(
     """Answer requests at the socket `listener` until the server ends, or can no longer be found at its place."""
     server = uvicorn.Server(configure_http(application.gate, SocketConnection))
     serving = asyncio.create_task(server.serve(sockets=[listener[0]]))
-    await application.services.web.resume(application.api)
+    if application.tls is None or application.tls_gate is None:
+        await application.services.web.resume(application.api)
+    else:
+        await application.tls.resume(application.tls_gate)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     idle = lost = False
     while not (serving.done() or stop.is_set() or idle or lost):
         requests = len(server.server_state.tasks) + application.services.web.count_requests()
+        requests += 0 if application.tls is None else application.tls.count_requests()
         idle = await asyncio.to_thread(_is_idle, application, settings, requests)
         if not idle:
             await asyncio.to_thread(stop.wait, _CHECK_INTERVAL)
@@ -227,6 +231,8 @@ async def _answer_requests(
         lost = not await asyncio.to_thread(_leads_to_listener, settings, listener[1])
     server.should_exit = True
     await asyncio.gather(serving, application.services.web.suspend())
+    if application.tls is not None:
+        await application.tls.suspend()
     if stop.is_set() or not (idle or lost):
         return _Pause.STOP
     return _Pause.NO_SOCKET if lost else _Pause.IDLE
@@ -251,6 +257,7 @@ def _remove_socket(settings: Settings, place: os.stat_result) -> None:
 def _is_idle(application: Application, settings: Settings, requests: int = 0) -> bool:
     """Return True when no experiment and no web page has been open for RISEML_IDLE_AFTER, and nothing else was done.
 
+    A server for a team is never idle: no command of its users could start it again.
     A copy of files, a sync and the copy of an output can take longer than that, and a webhook can be out of reach.
 
     Args:
@@ -259,6 +266,8 @@ def _is_idle(application: Application, settings: Settings, requests: int = 0) ->
         requests: how many requests are answered now.
     """
     services = application.services
+    if application.tls is not None:
+        return False
     if (
         requests
         or services.loops.notifier.count_feeds()

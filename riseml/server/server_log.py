@@ -28,7 +28,7 @@ LARGEST_FILE = 8 * 2**20
 _STANDARD = (1, 2)  # file descriptors of standard output and standard error
 _CHATTY = ("alembic", "uvicorn", "httpx", "urllib3", "docker")  # libraries whose INFO lines say nothing about riseml
 
-_NEIGHBOURS = "riseml.server.web.connections"  # every user of the machine could fill the log with its warnings
+_NEIGHBOURS = "riseml.server.bounded_connection"  # every user of the machine could fill the log with its warnings
 
 
 def configure_logging(settings: Settings, *, shared: bool = False) -> None:

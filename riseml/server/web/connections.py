@@ -1,6 +1,5 @@
-"""The connections of the web page's port, where every user of the machine can connect: bounded in number, in time until
-a request is complete up to its body, and in time without progress of an answer. They take no resources from the unix
-socket of the same server.
+"""The connections of the web page's port, where every user of the machine can connect: bounded in number, and in time
+(`bounded_connection`).
 
 A connection that has carried a request of an open page (`mark_proven`) keeps its place. When all places are taken, a
 new connection gets that of the oldest other one: of another user of the machine first.
@@ -9,16 +8,15 @@ new connection gets that of the oldest other one: of another user of the machine
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import struct
 from ipaddress import ip_address
 from typing import Any
 
-import h11
 from starlette.types import Scope
-from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from riseml.server.bounded_connection import BoundedConnection, find_connection
 
 MOST_CONNECTIONS = 512
 """At the same time. A browser opens six for each host name, and one for each stream into a job."""
@@ -26,45 +24,25 @@ MOST_CONNECTIONS = 512
 MOST_FOREIGN = 64
 """Of them from other users of the machine."""
 
-HEAD_PATIENCE = 10.0
-"""Seconds from the first byte of a request, or from the beginning of the connection, to the end of its headers."""
-
-WRITE_PATIENCE = 30.0
-"""Seconds for a client to take what the server has given to the kernel in one piece, at most some hundred KiB."""
-
-_SCOPE_KEY = "riseml-connection"  # the connection of a request, in the state of its scope
 _SUPERUSER = 0
 
 _MAPPED_PREFIX = "::ffff:"
 """Begins an IPv4 address in a socket of IPv6: such a socket reaches a listener of IPv4, too."""
 
-log = logging.getLogger(__name__)
 
-
-class WebConnection(H11Protocol):
-    """One connection. The server's log has no line for an invalid request: another user could fill it."""
+class WebConnection(BoundedConnection):
+    """One connection to the port of the web page."""
 
     def __init__(self, *options: Any, **named_options: Any) -> None:
         super().__init__(*options, **named_options)
-        self.logger = log  # `configure_logging` leaves out its warnings
-        self.app_state = {**self.app_state, _SCOPE_KEY: self}
-        self.is_proven = False
         self.is_foreign = False
-        self.began = self.loop.time()
-        self._head_timer: asyncio.TimerHandle | None = None
-        self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # so that `resume_writing` says that the client has taken all
         user = find_peer_user(transport.get_extra_info("sockname"), transport.get_extra_info("peername"))
         self.is_foreign = user not in (None, os.geteuid(), _SUPERUSER)
-        if self._has_place():
-            self._watch_head()
-        else:
-            transport.abort()
+        super().connection_made(transport)
 
-    def _has_place(self) -> bool:
+    def take_place(self) -> bool:
         """Return True when this connection may stay, after ending an older one where that is necessary."""
         connections = [
             connection
@@ -83,59 +61,10 @@ class WebConnection(H11Protocol):
         min(unproven, key=lambda connection: (not connection.is_foreign, connection.began)).transport.abort()
         return True
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timers()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch_head()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self._write_timer is None:
-            self._write_timer = self.loop.call_later(WRITE_PATIENCE, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._write_timer is not None:
-            self._write_timer.cancel()
-            self._write_timer = None
-
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._stop_timers()  # a stream has its own
-        self.transport.set_write_buffer_limits()
-        super().handle_websocket_upgrade(event)
-
-    def _watch_head(self) -> None:
-        """Let the timer run while the server waits for the end of a head."""
-        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
-            self._stop_head_timer()
-        elif self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_PATIENCE, self.transport.abort)
-
-    def _stop_timers(self) -> None:
-        self._stop_head_timer()
-        if self._write_timer is not None:
-            self._write_timer.cancel()
-            self._write_timer = None
-
-    def _stop_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-
-def mark_proven(scope: Scope) -> None:
-    """Note that the connection of a request belongs to an open page: it keeps its place."""
-    connection = scope.get("state", {}).pop(_SCOPE_KEY, None)
-    if isinstance(connection, WebConnection):
-        connection.is_proven = True
-
 
 def is_foreign(scope: Scope) -> bool:
     """Return True when another user of this machine has sent a request."""
-    connection = scope.get("state", {}).get(_SCOPE_KEY)
+    connection = find_connection(scope)
     return isinstance(connection, WebConnection) and connection.is_foreign
 
 

@@ -18,9 +18,9 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from riseml.model import Caller
+from riseml.server.bounded_connection import mark_proven
 from riseml.server.gate.request_caller import set_caller
 from riseml.server.web.assets import Asset
-from riseml.server.web.connections import mark_proven
 from riseml.server.web.proxied_app_headers import PROGRAM_POLICY, SAFE_HEADERS
 from riseml.server.web.proxied_apps import ProxiedApps
 

@@ -25,10 +25,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from riseml.base.errors import Refused
 from riseml.model import Caller
+from riseml.server.bounded_connection import mark_proven
 from riseml.server.gate.request_caller import set_caller
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import PAGE, Asset
-from riseml.server.web.connections import is_foreign, mark_proven
+from riseml.server.web.connections import is_foreign
 from riseml.server.web.proxied_app_auth import ProxiedAppAuth, find_label
 
 PROOF = "x-riseml-proof"

@@ -44,12 +44,18 @@ def application(tmp_path: Path) -> Any:
         data=SimpleNamespace(saver=OutputSaver("5e17e4", hosts)),
         web=WebListener(WebAccess(tmp_path / "web.json"), lambda session: ME),
     )
-    return SimpleNamespace(services=services, webhooks=SimpleNamespace(has_waiting=lambda: False), api=None, gate=None)
+    webhooks = SimpleNamespace(has_waiting=lambda: False)
+    return SimpleNamespace(services=services, webhooks=webhooks, api=None, gate=None, tls=None, tls_gate=None)
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(tmp_path, tmp_path / "output", tmp_path / "data", idle_after=1800.0)
+
+
+def test_a_server_for_a_team_is_never_idle(application: Any, settings: Settings) -> None:
+    application.tls = SimpleNamespace()
+    assert not _is_idle(application, settings)
 
 
 def test_a_server_with_nothing_to_do_is_idle(application: Any, settings: Settings) -> None:

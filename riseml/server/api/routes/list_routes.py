@@ -135,9 +135,9 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
         metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
     ) -> wire.MetricLastValues:
         check_text([metric])
-        last_values = {}
-        if caller.project is None:
-            last_values = services.stores.pages.last_values.read_values(caller.user, metric)
+        if caller.project is not None:
+            return {"metric": metric, "values": {}}  # the values are those of all experiments of the user
+        last_values = services.stores.pages.last_values.read_values(caller.user, metric)
         return {
             "metric": metric,
             "values": {experiment_name(number, sub): last for number, sub, last in last_values.values()},

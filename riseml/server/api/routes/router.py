@@ -60,7 +60,7 @@ def make_router(services: Services) -> APIRouter:
     add_pool_routes(router, services)
     add_pool_history_routes(router, services)
     add_gpu_routes(router, services)
-    add_web_routes(router, services.web)
+    add_web_routes(router, services.web, is_team=services.config is not None)
     add_audit_routes(router, services)
     add_clean_routes(router, services.data.cleaner, services.data.disks)
     add_user_routes(router, services)

@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from riseml import wire
-from riseml.base.errors import NotFound
+from riseml.base.errors import NotFound, Refused
 from riseml.base.wire_revision import find_package
 from riseml.model import Caller
 from riseml.server.api.callers import CallerOf
@@ -105,13 +105,15 @@ class _ListenerRequest(BaseModel):
     port: Annotated[int, Field(ge=1, le=65_535)] | None = None
 
 
-def add_web_routes(router: APIRouter, listener: WebListener) -> None:
+def add_web_routes(router: APIRouter, listener: WebListener, *, is_team: bool) -> None:
     """Add /web, which opens the page and gives an address for one browser, or closes it. The gate of the web page lets
-    none of these through.
+    none of these through. A server for a team opens none: this listener has no TLS.
     """
 
     @router.post("/web")
     async def open_page(request: Request, chosen: Annotated[_ListenerRequest, Body()]) -> wire.WebView:
+        if is_team:
+            raise Refused("the server of a team opens no page without TLS", "open its https:// address in a browser")
         port = await listener.open(request.app, chosen.port)
         url = f"http://127.0.0.1:{port}/enter?token={listener.access.make_token()}"
         return {"open": True, "port": port, "url": url}

@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from riseml.server import bounded_connection
 from riseml.server.http_config import configure_http
 from riseml.server.web import connections
 from riseml.server.web.connections import WebConnection, find_peer_user
@@ -40,7 +41,7 @@ class Door:
         self.called.set()
         await self.go.wait()
         if scope["path"] == "/page":
-            connections.mark_proven(scope)
+            bounded_connection.mark_proven(scope)
         if scope["path"] == "/large":
             await PlainTextResponse("x" * LARGE + "end")(scope, receive, send)
             return
@@ -95,7 +96,7 @@ async def read_to_end(reader: StreamReader) -> bytes:
 
 @pytest.mark.parametrize("data", [b"", HEAD], ids=["nothing", "half a head"])
 def test_a_connection_without_a_whole_head_ends(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_PATIENCE", 0.05)
+    monkeypatch.setattr(bounded_connection, "HEAD_PATIENCE", 0.05)
 
     async def test(door: Door) -> None:
         reader, _ = await door.connect(data)
@@ -108,13 +109,35 @@ def test_so_does_the_second_request_of_a_connection_and_no_answer_is_cut(monkeyp
     async def test(door: Door) -> None:
         reader, writer = await door.connect(HEAD + b"\r\n")
         await door.called.wait()
-        monkeypatch.setattr(connections, "HEAD_PATIENCE", 0.05)
+        monkeypatch.setattr(bounded_connection, "HEAD_PATIENCE", 0.05)
         other, _ = await door.connect(HEAD)  # begins later, so that the first one has had its time
         assert await read_to_end(other) == b""
         door.go.set()
         assert (await reader.readuntil(b"yes")).startswith(b"HTTP/1.1 200")
         writer.write(HEAD)
         assert await read_to_end(reader) == b""
+
+    run(test)
+
+
+def test_a_body_that_comes_too_slowly_ends_its_connection_and_one_that_the_server_does_not_read_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounded_connection, "BODY_PATIENCE", 0.05)
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 200000\r\n\r\n"
+
+    async def test(door: Door) -> None:
+        slow, _ = await door.connect(head + b"x" * 100)
+        assert await read_to_end(slow) == b""
+        patient, writer = await door.connect(head + b"x" * 150_000)
+        while not any(cast(WebConnection, connection).flow.read_paused for connection in door.state.connections):
+            await asyncio.sleep(0)
+        other, _ = await door.connect(head)
+        assert await read_to_end(other) == b"", "it began later, so that the first one has had its time"
+        monkeypatch.setattr(bounded_connection, "BODY_PATIENCE", DEADLINE)
+        door.go.set()
+        writer.write(b"x" * 50_000)
+        assert (await read_to_end(patient)).endswith(b"yes")
 
     run(test)
 
@@ -208,7 +231,7 @@ def test_other_users_have_few_places_and_lose_theirs_first(monkeypatch: pytest.M
 
 
 def test_a_client_that_takes_nothing_of_an_answer_loses_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "WRITE_PATIENCE", 0.05)
+    monkeypatch.setattr(bounded_connection, "WRITE_PATIENCE", 0.05)
 
     async def test(door: Door) -> None:
         door.go.set()
@@ -219,7 +242,7 @@ def test_a_client_that_takes_nothing_of_an_answer_loses_its_connection(monkeypat
             await asyncio.sleep(0)
         while door.state.connections:
             await asyncio.sleep(0.01)
-        monkeypatch.setattr(connections, "WRITE_PATIENCE", DEADLINE)
+        monkeypatch.setattr(bounded_connection, "WRITE_PATIENCE", DEADLINE)
         reader, _ = await door.connect(b"GET /large HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         size = 0
         while data := await reader.read(1 << 20):
