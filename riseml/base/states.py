@@ -81,6 +81,7 @@ class Reason(enum.Enum):
     NEXT = "NEXT"
     CONCURRENCY = "CONCURRENCY"
     PAUSED = "PAUSED"
+    QUOTA = "QUOTA"
     NO_LEADER = "NO_LEADER"
     PLACED = "PLACED"
     IN_QUEUE = "IN_QUEUE"
@@ -123,6 +124,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.NEXT: "Next in the queue: room is kept for it",
     Reason.CONCURRENCY: "Waiting for another experiment of the set to end",
     Reason.PAUSED: "A user has paused its set",
+    Reason.QUOTA: "A quota holds it",
     Reason.NO_LEADER: "Waiting until the Docker swarm of its hosts has a leader",
     Reason.PLACED: "Starting on its host",
     Reason.IN_QUEUE: "Waits in the queue of its cluster",

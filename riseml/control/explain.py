@@ -21,10 +21,11 @@ from riseml.control.placement.free import FreeByHost, find_free_resources
 from riseml.control.placement.gpu_models import describe_wanted, wants_models
 from riseml.control.placement.hand_over import takes_whole_gangs
 from riseml.control.placement.leaders import describe_leaderless
-from riseml.control.placement.place import PlacementPass
+from riseml.control.placement.place import YIELDS, PlacementPass
 from riseml.control.placement.queue import make_queue, waits_for_place
 from riseml.control.placement.refusal import describe_refusal, list_possible_hosts, show_label
 from riseml.control.placement.shortage import UserNames, describe_hosts, describe_nearest
+from riseml.control.quota_ends import describe_quota_end, list_quota_users
 from riseml.model import Experiment, Job, World
 from riseml.wire.explanations import BlockerView, ExplanationPhase, ExplanationView
 
@@ -42,6 +43,8 @@ class BlockerKind(enum.StrEnum):
     TURN = "turn"  # its hosts are still clearing its last place
     PAUSED = "paused"  # a user has paused its set
     CONCURRENCY = "concurrency"  # its set already runs as many experiments as it may
+    QUOTA = "quota"  # its user or its project uses as much as it may
+    OTHERS = "others"  # it borrows what is idle, and others wait for room
     SUBNETS = "subnets"  # no subnet is left for its network
     DATA = "data"  # no host that has room has its data
     PORTS = "ports"  # a host has too few free ports
@@ -104,7 +107,7 @@ def explain_queue(world: World, observation: Observation, most: int) -> Iterator
         observation: what the last pass saw.
         most: how many experiments are explained.
     """
-    queue = make_queue(world.experiments)
+    queue = make_queue(world.experiments, observation.team)
     placement = PlacementPass(world, observation)
     for index, waiting in enumerate(queue[:most]):
         yield waiting, _explain_turn(world, placement, queue, index)
@@ -112,7 +115,7 @@ def explain_queue(world: World, observation: Observation, most: int) -> Iterator
 
 
 def _explain_waiting(world: World, observation: Observation, experiment: Experiment) -> ExplanationView:
-    queue = make_queue(world.experiments)
+    queue = make_queue(world.experiments, observation.team)
     index = [waiting.id for waiting in queue].index(experiment.id)
     placement = PlacementPass(world, observation)
     placement.serve_queue(queue[:index])  # serve the experiments before this one, as the next pass will
@@ -165,6 +168,10 @@ def _find_blockers(
             BlockerKind.CONCURRENCY, f"train.concurrency: {limit} ({names.join(going)} now)", names.list_ids(going)
         )
         return
+    quota_blocker = _find_quota_blocker(world, placement, experiment, names)
+    if quota_blocker is not None:
+        yield quota_blocker
+        return
     never = describe_refusal({job.name: job.resources for job in experiment.gang}, observation)
     if never:
         yield _make_blocker(BlockerKind.NEVER, f"it can never run: {'; '.join(never)}")
@@ -177,6 +184,20 @@ def _find_blockers(
         yield _make_blocker(BlockerKind.NO_HOST, f"no reachable host accepts new jobs{''.join(troubles)}")
     else:
         yield from _find_blockers_of_turn(placement, experiment, names)
+
+
+def _find_quota_blocker(
+    world: World, placement: PlacementPass, experiment: Experiment, names: UserNames
+) -> BlockerView | None:
+    """Return the quota that holds an experiment, and when it frees; None: no quota does."""
+    if placement.quotas is None:
+        return None
+    hold = placement.quotas.find_hold(experiment)
+    if hold is not None:
+        users = list_quota_users(world.experiments, hold)
+        text = f"{hold.describe_use()}; {describe_quota_end(hold, users, names, placement.seen.now)}"
+        return _make_blocker(BlockerKind.QUOTA, text, names.list_ids(user.id for user in users))
+    return _make_blocker(BlockerKind.OTHERS, YIELDS) if placement.quotas.yields_to_others(experiment) else None
 
 
 def _find_blockers_of_turn(placement: PlacementPass, experiment: Experiment, names: UserNames) -> Iterator[BlockerView]:

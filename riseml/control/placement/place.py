@@ -24,7 +24,11 @@ from riseml.control.placement.hand_over import find_cluster, hand_over, list_clu
 from riseml.control.placement.leaders import describe_leaderless, list_leaderless
 from riseml.control.placement.queue import Needs, QueueHead, QueueProgress, make_queue
 from riseml.control.placement.room import Among, Room, awaits_leader, could_hold_when_empty
+from riseml.control.quotas import QuotaLedger
 from riseml.model import ActionFailure, Experiment, Job, World
+
+YIELDS = "its priority is below 0, and an experiment of another user waits for room"
+"""Why an experiment that borrows does not start."""
 
 _GIVE_UP_COPYING = timedelta(minutes=5)
 """How long copies of data to a host may fail for temporary reasons, while nothing of it arrives, before no further one
@@ -53,7 +57,7 @@ def make_placements(world: World, observation: Observation, placed_before: froze
         placed_before: the ids of experiments that had a place when the pass began. They get no other place in this
             pass, because the store saves the end of one place before the beginning of another.
     """
-    queue = make_queue(world.experiments)
+    queue = make_queue(world.experiments, observation.team)
     if not queue:
         return Placements(world)
     placement = PlacementPass(world, observation)
@@ -78,9 +82,11 @@ class PlacementPass:
         self.room = Room(find_candidates(observation, self.exclusions, without), observation, world.experiments)
         self.addresses = FreeAddresses(world.experiments, observation)
         self.progress = QueueProgress(world.experiments)
+        self.quotas = None if observation.team is None else QuotaLedger(world.experiments, observation.team.quotas)
         self.head: QueueHead | None = None
         self.copies: list[CopyData] = []  # copies of data that experiments wait for
         self._gangs: dict[Needs, Gang] = {}
+        self._possible: dict[Gang, bool] = {}  # whether the hosts could hold a gang if nothing ran on them
         self._clusters = list_clusters(observation, self.exclusions)
 
     def serve_queue(
@@ -92,7 +98,8 @@ class PlacementPass:
         for waiting in queue:
             is_clearing = waiting.id in placed_before or waiting.id in releasing
             if is_clearing and not waiting.awaits_resume:  # its hosts still clear its last place
-                self._choose_head(waiting)
+                if self.quotas is None or self.quotas.find_hold(waiting) is None:
+                    self._choose_head(waiting)
             elif not (self.progress.is_over and waiting.reason is Reason.NO_ROOM and waiting.set_id is None):
                 served[waiting.id] = self._serve(waiting)
         return served
@@ -106,7 +113,10 @@ class PlacementPass:
 
     def could_ever_start(self, experiment: Experiment) -> bool:
         """Return True when the hosts that are there now could hold the experiment if nothing ran on them."""
-        return could_hold_when_empty(self.gang_of(experiment), self.seen, self.exclusions)
+        gang = self.gang_of(experiment)
+        if gang not in self._possible:
+            self._possible[gang] = could_hold_when_empty(gang, self.seen, self.exclusions)
+        return self._possible[gang]
 
     def awaits_leader(self, experiment: Experiment) -> bool:
         """Return True when the experiment needs several hosts, and only a leader of their swarm is missing for that."""
@@ -116,9 +126,14 @@ class PlacementPass:
         """Return the experiment with its place, or with the reason why it has none."""
         if self.progress.sets.are_full_for(waiting):
             return _keep_waiting(waiting, Reason.PAUSED if waiting.awaits_resume else Reason.CONCURRENCY)
+        kept_back = self._hold_for_quota(waiting)
+        if kept_back is not None:
+            return kept_back
         placed = self._place_gang(waiting)
         if placed is not None:
             self.progress.sets.add(placed)
+            if self.quotas is not None:
+                self.quotas.add(placed)
             return placed
         copies = self.find_copies(waiting)
         if copies:
@@ -133,8 +148,23 @@ class PlacementPass:
         is_head = self.head is not None and self.head.experiment is waiting
         # Otherwise, each pass without room would save a new reason for every experiment of a large set.
         awaits_others = self.progress.sets.note_unplaced(waiting)
+        if self.quotas is not None:
+            hold = self.quotas.note_unplaced(waiting, could_start=self.could_ever_start)
+            if hold is not None and not is_head:
+                return _keep_waiting(waiting, Reason.QUOTA, hold.describe_limit())
         behind = Reason.CONCURRENCY if awaits_others else Reason.NO_ROOM
         return _keep_waiting(waiting, Reason.NEXT if is_head else behind)
+
+    def _hold_for_quota(self, waiting: Experiment) -> Experiment | None:
+        """Return the experiment with the quota that holds it; None: no quota does."""
+        if self.quotas is None:
+            return None
+        hold = self.quotas.find_hold(waiting)
+        if hold is not None:
+            return _keep_waiting(waiting, Reason.QUOTA, hold.describe_limit())
+        if self.quotas.yields_to_others(waiting):
+            return _keep_waiting(waiting, Reason.QUOTA, YIELDS)
+        return None
 
     def _place_gang(self, waiting: Experiment) -> Experiment | None:
         cluster = find_cluster(waiting, self.seen, self._clusters) if self._clusters else None
@@ -246,10 +276,10 @@ def _needs_of(experiment: Experiment) -> Needs:
     return tuple(job.resources for job in experiment.gang)
 
 
-def _keep_waiting(experiment: Experiment, reason: Reason) -> Experiment:
-    if experiment.state is State.PENDING and experiment.reason is reason:
+def _keep_waiting(experiment: Experiment, reason: Reason, why: str = "") -> Experiment:
+    if experiment.state is State.PENDING and experiment.reason is reason and (not why or experiment.message == why):
         return experiment
-    message = "" if experiment.reason is Reason.NO_LEADER else experiment.message
+    message = why if why or experiment.reason in (Reason.NO_LEADER, Reason.QUOTA) else experiment.message
     return replace(experiment, state=State.PENDING, reason=reason, message=message)
 
 

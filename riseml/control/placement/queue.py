@@ -4,6 +4,10 @@ The order is: priority, then fairness between users, then the order of submissio
 the turn of an experiment is the number of older experiments of its user that have not ended: the first experiment of a
 user comes before the second one of any other user, however many experiments that other user has queued. A turn only
 ever gets better, so that no experiment waits forever. An experiment with the reason NEXT stays next.
+
+On a team's server the users are compared by the hours that they have used (`control.usage`), before their turns. Every
+older experiment of a user that has not ended counts at once as one that has run for an hour, so that a flood of
+submissions gains nothing. The order of the experiments of one user is the same under both rules.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from dataclasses import field
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, JobDuty, Reason, State
 from riseml.control.placement.reserve import Reserve
+from riseml.control.quotas import TeamRules, measure_plan
+from riseml.control.usage import rate_amounts
 from riseml.model import Experiment
 from riseml.spec.config.types import Resources
 
@@ -23,6 +29,9 @@ _MOST_TRIES = 2000
 
 _MOST_MISSES = 100
 """How many different gangs may fail to fit in one pass before the pass tries no more."""
+
+ENTRY_HOURS = 1.0
+"""Hours for which each open experiment of a user counts on a team's server, before it has run for any time."""
 
 Needs = tuple[Resources, ...]
 """What the jobs of a gang need, in the order of the jobs: equal needs make equal gangs."""
@@ -114,14 +123,48 @@ def waits_for_place(experiment: Experiment) -> bool:
     return all(job.state is State.FINISHED for job in experiment.jobs if job.part is JobDuty.PREPARES)
 
 
-def make_queue(experiments: Iterable[Experiment]) -> list[Experiment]:
-    """Return the experiments that wait for a place, the next one first; `experiments` has the oldest first."""
-    ranked = sorted(_rank_waiting(experiments), key=lambda pair: pair[0])
+def make_queue(experiments: Iterable[Experiment], team: TeamRules | None = None) -> list[Experiment]:
+    """Return the experiments that wait for a place, the next one first.
+
+    Args:
+        experiments: the open ones, oldest first.
+        team: what a team's server knows about its users; None: the server has one user.
+    """
+    if team is None:
+        return [experiment for _, experiment in sorted(_rank_waiting(experiments), key=lambda pair: pair[0])]
+    experiments = tuple(experiments)
+    hours = {experiment.id: hours for hours, experiment in _count_hours_ahead(experiments, team)}
+    ranked = [
+        ((*rank[:2], hours[experiment.id], *rank[2:]), experiment) for rank, experiment in _rank_waiting(experiments)
+    ]
+    ranked.sort(key=lambda pair: pair[0])
     return [experiment for _, experiment in ranked]
 
 
 QueueRank = tuple[int, bool, int, int]
 """Priority (negative), whether it lacks the reason NEXT, turn, id: the smallest rank comes first."""
+
+
+def _count_hours_ahead(experiments: Iterable[Experiment], team: TeamRules) -> Iterator[tuple[float, Experiment]]:
+    """Yield how many hours the user of each waiting experiment has used, with an hour for each older experiment of that
+    user, and divided by the weight of its project."""
+    older: dict[str, dict[int, float]] = {}  # hours of older experiments by user and priority
+    members: Counter[int] = Counter()
+    for experiment in experiments:  # oldest first
+        if experiment.state in TERMINAL:
+            continue
+        user = experiment.owner.user
+        priority = experiment.plan.policy.priority
+        levels = older.setdefault(user, {})
+        if waits_for_place(experiment):
+            ahead = sum([hours for level, hours in levels.items() if level >= priority])
+            used = team.usage.get(user, 0.0)
+            yield (used + ahead) / team.quotas.find_weight(experiment.team_project), experiment
+        if experiment.set_id is not None:
+            members[experiment.set_id] += 1
+            if members[experiment.set_id] > experiment.concurrency:
+                continue
+        levels[priority] = levels.get(priority, 0.0) + ENTRY_HOURS * rate_amounts(measure_plan(experiment.plan))
 
 
 def _rank_waiting(experiments: Iterable[Experiment]) -> Iterator[tuple[QueueRank, Experiment]]:

@@ -31,6 +31,9 @@ Laws:
 24. Nothing is concluded of a job as long as its host does not say how the job is: its record stays, and it gets no
     action.
 25. No job of a trial that continues another one starts before its output has the files of that one.
+26. No pass gives an experiment a place beyond the quota of its user or of its team project.
+27. An experiment that borrows starts only while none of another user waits for room, and nothing that runs is stopped
+    for a quota.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -65,6 +68,7 @@ from riseml.control.placement.candidates import CandidateHost, find_candidates, 
 from riseml.control.placement.fit import Gang, find_hosts, make_gang
 from riseml.control.placement.free import FreeResources, find_held_jobs, free_after
 from riseml.control.placement.leaders import list_leaderless
+from riseml.control.quotas import Account, AccountKind
 from riseml.model import Experiment, HostObservation, Job, JobKey, Launch, World
 from riseml.spec.config.types import RetryScope
 from tests.support.memory_cluster import MemoryCluster
@@ -114,6 +118,7 @@ class Laws(Witness):
             self._is_saved(new, seen)
         if takes_place(old, new):
             self._place_is_allowed(new, seen)
+            self._quotas_hold(new, seen)
         for before, after in zip(old.jobs, new.jobs, strict=True):
             self._job_goes_on(before, after, new)
             self._has_said_how_it_is(before, after, old, seen)
@@ -360,6 +365,40 @@ class Laws(Witness):
         else:
             assert new.network is Network.HOST
 
+    def _quotas_hold(self, new: Experiment, seen: Observation) -> None:
+        """26, 27: the amounts are added up from the plans here, and not as the loop does it."""
+        if seen.team is None:
+            return
+        others = [one for one in self.simulation.open.values() if one.id != new.id and _has_place(one)]
+        if new.plan.policy.priority < 0:
+            return
+        counted = [one for one in (*others, new) if one.plan.policy.priority >= 0]
+        for kind, name in (("user", new.owner.user), ("project", new.team_project)):
+            limits = seen.team.quotas.find_limits(Account(AccountKind(kind), name or ""))
+            mine = [one for one in counted if (one.owner.user if kind == "user" else one.team_project) == name]
+            needs = [job.resources for one in mine for job in gang_of(one)]
+            sums = {
+                "gpus": sum(need.gpus for need in needs),
+                "cpus": sum(need.cpus for need in needs),
+                "mem": sum(need.mem for need in needs),
+                "running": len(mine),
+            }
+            for resource, amount in sums.items() if name else ():
+                limit = getattr(limits, resource)
+                needed = resource == "running" or any(getattr(job.resources, resource) for job in gang_of(new))
+                assert limit is None or not needed or amount <= limit + 1e-6, (
+                    f"26: {kind} {name} has {amount} of {limit} {resource}"
+                )
+
+    def check_no_early_loan(self, before: World, after: World) -> None:
+        """27: check that what got a place in this pass, and borrows, was not before another user's experiment."""
+        placed = {one.id for one in before.experiments if one.placed_at is not None}
+        heads = [one.owner.user for one in after.experiments if one.reason is Reason.NEXT]
+        for one in after.experiments:
+            new = one.placed_at is not None and one.id not in placed
+            if new and one.plan.policy.priority < 0:
+                assert not set(heads) - {one.owner.user}, f"27: {one.id} borrows while another user waits"
+
     def _is_recorded(self, key: JobKey, name: HostName) -> bool:
         experiment = self.simulation.open.get(key.experiment)
         return experiment is not None and any(
@@ -446,6 +485,10 @@ class Laws(Witness):
             for other in others:
                 assert identity not in other.networks, "the network_host last"
                 assert not any(key.experiment == identity for key in other.containers), "the network_host last"
+
+
+def _has_place(experiment: Experiment) -> bool:
+    return experiment.placed_at is not None and experiment.state not in TERMINAL
 
 
 def _gang_of_needs(experiment: Experiment) -> Gang:

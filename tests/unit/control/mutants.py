@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from riseml.base.states import TERMINAL, JobDuty, State, Wanted
-from riseml.control import converge, decide, images, networks, observation, saving, settle, verdict
+from riseml.control import converge, decide, images, networks, observation, quotas, saving, settle, verdict
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, StartJob
 from riseml.control.placement import candidates, fit, place, reserve, room
 from riseml.control.placement.candidates import HostExclusion
@@ -297,6 +297,26 @@ def find_kills_late(original: Callable[..., Any]) -> Callable[..., Any]:
     return mutant
 
 
+def forget_what_has_a_place(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda experiment: False
+
+
+def count_users_alone(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda user, project: original(user, None)
+
+
+def count_no_new_places(original: Callable[..., None]) -> Callable[..., None]:
+    return lambda *_: None
+
+
+def find_room_in_every_quota(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda amount, limit: limit is not None and amount > limit + 1
+
+
+def borrow_before_others(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda *_: False
+
+
 def await_no_copy(original: Callable[..., bool]) -> Callable[..., bool]:
     return lambda experiment, seen: False
 
@@ -386,6 +406,11 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (room, "list_leaderless", find_no_swarm_without_a_leader),
     ),
     "the head keeps hosts that it does not need": ((reserve.Reserve, "delays_nothing", keep_every_host_for_the_head),),
+    "quotas forget what has a place": ((quotas, "holds_place", forget_what_has_a_place),),
+    "quotas of projects are passed over": ((quotas, "list_accounts", count_users_alone),),
+    "a pass gives more than a quota has": ((quotas.QuotaLedger, "add", count_no_new_places),),
+    "a quota is exceeded by one": ((quotas, "exceeds", find_room_in_every_quota),),
+    "what borrows goes before others": ((quotas.QuotaLedger, "yields_to_others", borrow_before_others),),
     "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
 }
 

@@ -37,7 +37,8 @@ class StoredSimulation(Simulation):
     def submit(self, experiment: Experiment) -> Experiment:
         plans = ((experiment.plan, experiment.jobs),)
         (detail,), _ = self._rows.add_experiments(
-            NewExperiments(experiment.owner, experiment.project, "", "", plans), START
+            NewExperiments(experiment.owner, experiment.project, "", "", plans, team_project=experiment.team_project),
+            START,
         )
         assert detail.experiment.id == experiment.id, "one after the other"
         return super().submit(detail.experiment)
