@@ -34,6 +34,7 @@ from riseml.server.api.routes.sample_routes import add_prometheus_routes
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
+from riseml.server.data.byte_meter import ByteMeter
 from riseml.server.data.clean import Cleaner
 from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_reclaimer import DiskReclaimer
@@ -62,7 +63,7 @@ from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import JointWake, Wake
 from riseml.server.server_file import read_server_config
-from riseml.server.services import DataServices, Loops, ServerInfo, Services, Stores, Watchers
+from riseml.server.services import DataServices, Loops, ServerInfo, Services, Stores, TeamParts, Watchers
 from riseml.server.timings import Timings
 from riseml.server.tls.name_gate import NameGate
 from riseml.server.tls.tls_connections import KeyLimit
@@ -70,6 +71,7 @@ from riseml.server.tls.tls_listener import TlsListener
 from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
+from riseml.server.usage.team_ledger import TeamLedger
 from riseml.server.web.access import WebAccess
 from riseml.server.web.listener import WebListener
 from riseml.server.web.proxied_app_auth import PROXIED_APP_MOUNT
@@ -97,7 +99,10 @@ from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.metrics.run_values import RunValues
 from riseml.store.milestones import MilestoneStore
 from riseml.store.outcomes import OutcomeStore
+from riseml.store.placements import PlacementStore
 from riseml.store.projects.snapshots import SnapshotStore
+from riseml.store.quota_admission import QuotaAdmission
+from riseml.store.quotas import QuotaStore
 from riseml.store.samples.sample_store import SampleStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
@@ -272,6 +277,7 @@ def _make_services(
         settings=settings,
         config=config,
         audit=None if config is None else _open_audit(Path(config.audit), database),
+        team=None if config is None else _make_team_parts(config, stores, hosts),
         info=ServerInfo(server, __version__, read_revision(), os.getpid(), now()),
         stores=stores,
         hosts=hosts,
@@ -305,6 +311,8 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
         logs=logs,
         snapshots=SnapshotStore(settings.snapshots, settings.upload_limit),
         capsules=CapsuleStore(settings.home / "capsules"),
+        quotas=QuotaStore(database),
+        placements=PlacementStore(database),
         seals=seals,
         accounts=AccountStore(database, KeyDigests(settings.home)),
         team_projects=TeamProjectStore(database),
@@ -315,6 +323,15 @@ def _find_owner(user: User) -> Owner:
     """Return the uid and gid of a user's jobs."""
     uid = NO_UID if user.uid is None else user.uid
     return Owner(user.name, uid, uid if user.gid is None else user.gid)
+
+
+def _make_team_parts(config: ServerConfig, stores: Stores, hosts: HostSet) -> TeamParts:
+    meter = ByteMeter(stores.experiments, hosts, stores.logs)
+    return TeamParts(
+        ledger=TeamLedger(config.quotas, stores.quotas, stores.placements),
+        admission=QuotaAdmission(config.quotas, stores.snapshots.measure_files, meter.find_measured),
+        meter=meter,
+    )
 
 
 def _make_data_services(stores: Stores, hosts: HostSet, server: str, last_uses: LastUseReader) -> DataServices:

@@ -10,6 +10,7 @@ from datetime import datetime
 from riseml.base.records import dataclass
 from riseml.base.settings import Settings
 from riseml.server.attendance import Attendance
+from riseml.server.data.byte_meter import ByteMeter
 from riseml.server.data.clean import Cleaner
 from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_reclaimer import DiskReclaimer
@@ -31,6 +32,7 @@ from riseml.server.timings import Timings
 from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
+from riseml.server.usage.team_ledger import TeamLedger
 from riseml.server.web.listener import WebListener
 from riseml.spec.server.types import ServerConfig
 from riseml.store.accounts import AccountStore
@@ -45,7 +47,10 @@ from riseml.store.marks import DrainedHosts, KeptOutputs
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.metrics.run_values import RunValues
 from riseml.store.outcomes import OutcomeStore
+from riseml.store.placements import PlacementStore
 from riseml.store.projects.snapshots import SnapshotStore
+from riseml.store.quota_admission import QuotaAdmission
+from riseml.store.quotas import QuotaStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
 from riseml.store.team_projects import TeamProjectStore
@@ -83,6 +88,8 @@ class Stores:
     logs: LogStore  # the output of jobs
     snapshots: SnapshotStore  # project archives
     capsules: CapsuleStore  # what is needed to run an experiment again
+    quotas: QuotaStore  # quotas that an administrator has set
+    placements: PlacementStore  # when experiments had places, and what they held
     seals: VariableSeals  # seals the variables that users pass on
     accounts: AccountStore  # users and keys of a team's server
     team_projects: TeamProjectStore  # projects that several users share
@@ -120,6 +127,15 @@ class Watchers:
 
 
 @dataclass(frozen=True, slots=True)
+class TeamParts:
+    """What only a server for a team has."""
+
+    ledger: TeamLedger  # quotas and hours, for the loop
+    admission: QuotaAdmission  # refuses submissions above a quota
+    meter: ByteMeter  # measures logs and outputs
+
+
+@dataclass(frozen=True, slots=True)
 class Loops:
     """What the loops work with, and what wakes them."""
 
@@ -138,6 +154,7 @@ class Services:
     settings: Settings
     config: ServerConfig | None  # server.yml, of a server for a team; None: it answers its own user alone
     audit: AuditLog | None  # of a server for a team
+    team: TeamParts | None  # None: the server answers its own user alone
     info: ServerInfo
     stores: Stores
     hosts: HostSet

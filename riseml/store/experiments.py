@@ -24,9 +24,10 @@ from riseml.store.changes import ChangeLog
 from riseml.store.codec import from_json, parse_json, to_json
 from riseml.store.database import Database
 from riseml.store.home_record import load_server_id
-from riseml.store.insertion import NewExperiments, Seal, insert_experiments, keep_values
+from riseml.store.insertion import Admit, NewExperiments, Seal, admit_all, insert_experiments, keep_values
 from riseml.store.journal import AcceptedRecord, ExperimentJournal, LastNumbers
 from riseml.store.lost_numbers import skip_numbers
+from riseml.store.placements import write_places
 from riseml.store.rows import (
     Texts,
     experiment_values,
@@ -122,9 +123,12 @@ class ExperimentStore:
             return _select_submitted(connection, user, key)
 
     def add_experiments(
-        self, submitted: NewExperiments, now: datetime, seal: Seal = keep_values
+        self, submitted: NewExperiments, now: datetime, seal: Seal = keep_values, admit: Admit = admit_all
     ) -> tuple[tuple[ExperimentDetail, ...], bool]:
-        """Store the experiments of a submission, with the variables that `seal` returns.
+        """Store the experiments of a submission, with the variables that `seal` returns, if `admit` lets it in.
+
+        Raises:
+            Refused: `admit` refuses it: nothing is stored.
 
         Returns:
             The experiments, and False when they were stored before under the same key.
@@ -134,6 +138,7 @@ class ExperimentStore:
                 stored = _select_submitted(connection, submitted.owner.user, submitted.key)
                 if stored:
                     return stored, False
+            admit(connection, submitted)
             ids = list(insert_experiments(connection, submitted, now, seal))
             added = select_details(connection, experiments.c.id.in_(ids))
         if self._journal is not None:
@@ -166,6 +171,7 @@ class ExperimentStore:
             rows = list(_state_changes(before, after, now))
             if rows:
                 connection.execute(events.insert(), rows)
+            write_places(connection, before, after, now)
         if before.environment and not after.needs_variables:
             self.note_erasing()
         if self._journal is not None and after.state in TERMINAL and before.state not in TERMINAL:
@@ -322,6 +328,15 @@ class ExperimentStore:
         with self._database.read_transaction() as connection:
             rows = connection.execute(_query_events(), {"experiment": experiment, "after": after}).mappings()
             return tuple(_to_event(row) for row in rows)
+
+    def list_ids(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the ids of the experiments that are not closed, and of those that are."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(sa.select(experiments.c.id, experiments.c.closed)).all()
+        return (
+            frozenset(identity for identity, closed in rows if not closed),
+            frozenset(identity for identity, closed in rows if closed),
+        )
 
     def count_open(self) -> int:
         """Return how many experiments are not closed."""

@@ -30,6 +30,10 @@ def keep_values(user: str, number: int, variables: Environment) -> Environment:
     return variables
 
 
+def admit_all(connection: sa.Connection, submitted: NewExperiments) -> None:
+    """Let every submission in: the server has one user."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewSearch:
     """The search of a new set. Its first trial is stored with it, so that a set is never empty."""
@@ -57,6 +61,11 @@ class NewExperiments:
     # resolved base images, where the server has asked the registry; the loop resolves the others
     resolved: Resolved = ()
     annotation: Annotation = NO_ANNOTATION  # what the user says about the experiment, or about the set as a whole
+
+
+Admit = Callable[[sa.Connection, NewExperiments], None]
+"""Raises `Refused` for a submission above a quota. It reads the store within the transaction that accepts it, so that
+of two submissions at the same time the second one sees the first."""
 
 
 def insert_experiments(

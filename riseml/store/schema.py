@@ -302,3 +302,26 @@ api_keys = Table(
     Index("api_keys_user", "user"),
 )
 """The API keys. Expired and revoked ones stay, so that their last use can be read."""
+
+placements = Table(
+    "placements",
+    metadata,
+    Column("experiment_id", Integer, ForeignKey("experiments.id"), primary_key=True),
+    _make_moment_column("placed_at", primary_key=True),
+    _make_moment_column("waited_since", nullable=False),  # when it was submitted, or its last attempt ended
+    _make_moment_column("ended_at"),  # NULL: it has the place now
+    Column("gpus", Integer, nullable=False),
+    Column("cpus", Float, nullable=False),  # cores
+    Column("mem", Integer, nullable=False),  # MiB
+    Index("placements_ended", "ended_at"),
+)
+"""When experiments had places, and what they held: written with the decisions that give and end places."""
+
+quotas = Table(
+    "quotas",
+    metadata,
+    Column("kind", String(16), primary_key=True),  # `control.quotas.AccountKind`
+    Column("name", String(64), primary_key=True),  # of the user or the team project
+    Column("record", JSON, nullable=False),  # `control.quotas.OwnQuota`
+)
+"""Quotas that an administrator has set; server.yml has those of all others."""

@@ -23,7 +23,9 @@ from riseml.store.schema import (
     metric_histories,
     metric_tallies,
     milestones,
+    placements,
     project_members,
+    quotas,
     sets,
     team_projects,
     trials,
@@ -58,9 +60,10 @@ def flatten_plans(connection: sa.Connection) -> None:
 def drop_later_columns(connection: sa.Connection) -> None:
     """Make the tables of a store those of a version before 0015: without waits between attempts, without paused sets,
     without what several objectives and constraints of a search have, without what users say about experiments, and
-    without users and team projects.
+    without users, team projects and quotas.
     """
-    for table in (api_keys, project_members, team_projects, users, experiment_tags, experiment_annotations):
+    of_teams = (placements, quotas, api_keys, project_members, team_projects, users)
+    for table in (*of_teams, experiment_tags, experiment_annotations):
         table.drop(connection)
     connection.execute(sa.text("DROP INDEX experiments_team_project"))
     later = {

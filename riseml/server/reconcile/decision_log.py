@@ -20,6 +20,7 @@ from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.queue import make_queue
+from riseml.control.quotas import TeamRules
 from riseml.model import Experiment, HostObservation, Job, World
 from riseml.server.log_line import LogLine
 
@@ -27,19 +28,20 @@ Saved = Sequence[tuple[Experiment, Experiment]]
 """The changes of one pass that were saved, as (old, new)."""
 
 
-def describe_pass(before: World, saved: Saved) -> list[LogLine]:
+def describe_pass(before: World, saved: Saved, team: TeamRules | None = None) -> list[LogLine]:
     """Return the lines of one pass; empty when nothing changed.
 
     Args:
         before: the world at the beginning of the pass.
         saved: the changes that the pass saved, in this order.
+        team: what the pass knew about the users of a team's server; None: the server has one user.
     """
     after = {new.id: new for _, new in saved}
     lines: list[LogLine] = []
     for old, new in saved:
         lines += _describe_jobs(old, new)
         if takes_place(old, new):
-            lines.append(_describe_place(new, _find_overtaken(new, before, after)))
+            lines.append(_describe_place(new, _find_overtaken(new, make_queue(before.experiments, team), after)))
         lines += _describe_experiment(old, new)
     return lines
 
@@ -113,10 +115,10 @@ def _describe_place(new: Experiment, overtaken: Sequence[str]) -> LogLine:
     )
 
 
-def _find_overtaken(new: Experiment, before: World, after: Mapping[int, Experiment]) -> list[str]:
+def _find_overtaken(new: Experiment, queue: Iterable[Experiment], after: Mapping[int, Experiment]) -> list[str]:
     """Return the experiments that were ahead in the queue and still wait for room."""
     ahead: list[str] = []
-    for experiment in make_queue(before.experiments):
+    for experiment in queue:
         if experiment.id == new.id:
             return ahead
         now = after.get(experiment.id, experiment)

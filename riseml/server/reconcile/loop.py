@@ -92,6 +92,8 @@ class ControlLoop(threading.Thread):
         # check again in each pass: two servers must never act on the same hosts
         services.stores.experiments.confirm_sole_server()
         world = services.stores.experiments.load_world()
+        if services.team is not None:
+            services.team.meter.measure_when_due()
         services.data.disks.look()  # where the disk of the store is full, this pass ends with its first save
         self._listeners.listen_to(services.hosts.refresh(world))
         observation = replace(self._observe(world), last_used=self._read_last_uses(world))
@@ -139,6 +141,7 @@ class ControlLoop(threading.Thread):
             make_observation(services.hosts, services.stores.drained, hosts, moment),
             busy=pending,
             problems=services.loops.tracker.list_failures(moment),
+            team=None if services.team is None else services.team.ledger.read_rules(world.experiments, moment),
             quiet=services.watchers.idle.find_quiet(world),
             outputs_over=services.data.outputs.find_over(world),
             stuck=self._stuck.find(world),
@@ -206,6 +209,8 @@ class ControlLoop(threading.Thread):
                 continue
             _reach_after_save(old, new)
             saved.append((old, new))
+            if services.team is not None:
+                services.team.ledger.note_saved(old, new, observation.now)
             if new.state in TERMINAL:
                 self._note_end()
             if takes_place(old, new):
@@ -218,7 +223,7 @@ class ControlLoop(threading.Thread):
                 services.stores.logs.close_experiment(new.id)
                 services.watchers.metrics.note_closed(new.id)
                 services.watchers.samples.close_experiment(new.id)
-        for line in describe_pass(before, saved):
+        for line in describe_pass(before, saved, observation.team):
             write_line(log, line)
         return frozenset(refused)
 

@@ -21,7 +21,7 @@ from riseml.model import Experiment, World
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
-from riseml.store.schema import events, experiments, jobs, sets
+from riseml.store.schema import events, experiments, jobs, placements, sets
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.history import History
 from tests.unit.control.simulation import START, Simulation
@@ -97,7 +97,7 @@ class StoredHistory(History):
 
     def make_simulation(self, hosts: dict[HostName, MemoryExecutor]) -> Simulation:
         with self.database.write_transaction() as connection:
-            for table in (events, jobs, experiments, sets):
+            for table in (placements, events, jobs, experiments, sets):
                 connection.execute(table.delete())
         return StoredSimulation(hosts, database=self.database, rows=ExperimentStore(self.database))
 

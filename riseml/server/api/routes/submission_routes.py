@@ -33,6 +33,7 @@ from riseml.server.api.submissions.submit import (
     make_new_experiments,
     plan_submission,
 )
+from riseml.server.api.submissions.team_submission import check_priority
 from riseml.server.api.submissions.upload_room import make_room_for_next
 from riseml.server.api.views.named_experiments import find_details, show_details
 from riseml.server.api.waiting import wait_for_any_host, wait_for_pool_file
@@ -40,7 +41,7 @@ from riseml.server.clock import now
 from riseml.server.hosts.missing_parts import find_missing_data, find_missing_image
 from riseml.server.log_line import write_line
 from riseml.server.services import Services, Stores
-from riseml.store.insertion import NewExperiments
+from riseml.store.insertion import NewExperiments, admit_all
 
 Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
 PackName = Annotated[str, Path(max_length=32, description="of a pack, 32 hex digits")]
@@ -86,7 +87,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         if submission.get("pull"):
             planned = pull_images(planned, services.hosts)
         reach(Point.REQUEST_READ)
-        return _store_submission(make_new_experiments(submission, planned, caller), services, response)
+        return _store_submission(make_new_experiments(submission, planned, caller), caller, services, response)
 
     @router.post("/experiments/check", status_code=204, response_class=Response)
     def check(submission: Submission, caller: CallerOf) -> Response:
@@ -103,7 +104,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         _check_choice(request.get("executor"), services)
         submitted = make_tensorboard(request, caller, services)
         check_room([submitted.plans[0][0]], services)
-        return _store_submission(submitted, services, response)
+        return _store_submission(submitted, caller, services, response)
 
 
 def _find_known(key: str | None, caller: Caller, services: Services) -> wire.ExperimentView | None:
@@ -116,9 +117,15 @@ def _find_known(key: str | None, caller: Caller, services: Services) -> wire.Exp
     return show_details(details, None, services) if details else None
 
 
-def _store_submission(submitted: NewExperiments, services: Services, response: Response) -> wire.ExperimentView:
+def _store_submission(
+    submitted: NewExperiments, caller: Caller, services: Services, response: Response
+) -> wire.ExperimentView:
     """Store an accepted submission, unless its key is known, and wake the loop."""
-    details, fresh = services.stores.experiments.add_experiments(submitted, now(), services.stores.seals.seal)
+    admit = admit_all
+    if services.team is not None:
+        check_priority(submitted, caller)
+        admit = services.team.admission.admit
+    details, fresh = services.stores.experiments.add_experiments(submitted, now(), services.stores.seals.seal, admit)
     reach(Point.REQUEST_STORED)
     if fresh:
         write_line(log, describe_accepted(details))
