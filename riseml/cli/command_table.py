@@ -25,8 +25,8 @@ class Section(Enum):
     RESULTS = "Results"
     FILES = "Files"
     HANDS_ON = "Hands on"
-    POOL = "Pool"
     TEAM = "Team"
+    POOL = "Pool"
     SERVER = "Server"
 
 
@@ -351,6 +351,14 @@ _COMMANDS = (
         ("riseml whoami",),
     ),
     CommandPlace(
+        "usage",
+        "usage",
+        "print_usage",
+        Section.TEAM,
+        "Print the GPU hours and core hours that experiments used.",
+        ("riseml usage --since 30d", "riseml usage --by project --csv"),
+    ),
+    CommandPlace(
         "completion",
         "completion",
         "print_completion",
@@ -360,6 +368,14 @@ _COMMANDS = (
     ),
 )
 _GROUPS = (
+    CommandPlace(
+        "quota",
+        "quota",
+        "quota_app",
+        Section.TEAM,
+        "Show what you may use and what you use; an admin sets quotas.",
+        ("riseml quota", "riseml quota set --user paul --gpus 4"),
+    ),
     CommandPlace(
         "pool",
         "pool",

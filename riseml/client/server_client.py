@@ -262,6 +262,18 @@ class Client:
         """Pause, resume or stop a set, or change how many of its experiments run at the same time; return the set."""
         return self._post(_format_path("experiments", identity, "search"), wire.ExperimentView, json=change)
 
+    def list_quotas(self, user: str | None = None, project: str | None = None) -> wire.QuotaList:
+        """Return quotas: of a user, of a team project, or all that the caller sees."""
+        return self._get("/quotas", wire.QuotaList, params=_drop_missing({"user": user, "project": project}))
+
+    def change_quota(self, kind: wire.AccountKindName, name: str, change: wire.QuotaChange) -> wire.QuotaView:
+        """Change the quota of a user or a team project, and return it."""
+        return self._post(_format_path("quotas", kind, name), wire.QuotaView, json=change)
+
+    def get_usage(self, by: wire.AccountKindName, since: str | None) -> wire.UsageList:
+        """Return what was used since a moment (RFC 3339), by user or by project."""
+        return self._get("/usage", wire.UsageList, params=_drop_missing({"by": by, "since": since}))
+
     def compare_experiments(self, identities: Sequence[str]) -> wire.ComparisonView:
         """Return what differs between experiments."""
         return self._get("/comparison", wire.ComparisonView, params={"of": list(identities)})

@@ -131,6 +131,10 @@ export type ProxiedAppAddress = { url: string };
 export type QueuePlaceView = { position: number; length: number; ahead: Array<string> };
 export type QueueView = { length: number; waiting: Array<QueuedView> };
 export type QueuedView = { position: number; id: string; project: string; created_at: string; summary: string };
+export type QuotaAmounts = { gpus: number | null; cpus: number | null; mem_mib: number | null; running: number | null; waiting: number | null; project_bytes: number | null; log_bytes: number | null; output_bytes: number | null };
+export type QuotaChange = { gpus?: number | null; cpus?: number | null; mem_mib?: number | null; running?: number | null; waiting?: number | null; project_bytes?: number | null; log_bytes?: number | null; output_bytes?: number | null; defaults?: Array<"gpus" | "cpus" | "mem_mib" | "running" | "waiting" | "project_bytes" | "log_bytes" | "output_bytes">; weight?: number };
+export type QuotaList = { team: boolean; quotas: Array<QuotaView> };
+export type QuotaView = { kind: "user" | "project"; name: string; limits: QuotaAmounts; used: QuotaAmounts; own: Array<"gpus" | "cpus" | "mem_mib" | "running" | "waiting" | "project_bytes" | "log_bytes" | "output_bytes">; weight: number };
 export type RemovalView = { path: string; files: number; folders: number; size: number; done: boolean };
 export type RemovedHost = { name: string; removed: boolean; file: string; jobs: Array<string>; answers: boolean; containers: number; networks: number; environments: number; size: number; swarm: "" | "member" | "manager"; departure: "" | "none" | "left" | "removed" | "shared" | "services" | "kept"; output: string; shared_output: boolean; known_hosts: string };
 export type ReportEntry = { type: "report"; cursor: string; id: string; time: string; step: number | null; values: Record<string, number | string> };
@@ -165,6 +169,8 @@ export type TensorBoardRequest = { experiments: Array<string>; key?: string; lef
 export type TestedGpuView = { index: number; uuid: string; model: string; driver: string; mem_mib: number; watts: number | null; celsius: number | null; errors: Array<string> };
 export type TfConfigs = { id: string; configs: Record<string, Record<string, unknown> | null> };
 export type TrialRequest = { trials: number; environment: Record<string, string> };
+export type UsageList = { by: "user" | "project"; since: string; until: string; rows: Array<UsageRow> };
+export type UsageRow = { name: string; experiments: number; gpu_hours: number; gpu_hours_used: number | null; core_hours: number; waited: number; waiting: number };
 export type UserChangeRequest = { role?: "viewer" | "member" | "admin"; uid?: number; gid?: number; email?: string; disabled?: boolean; shared_uid?: boolean };
 export type UserList = { users: Array<UserView> };
 export type UserView = { name: string; role: "viewer" | "member" | "admin"; uid: number | null; gid: number | null; disabled: boolean; email: string; created_at: string };
@@ -206,6 +212,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /experiments/${string}/trials` ? ExperimentView :
   Request extends `POST /keys/${string}/revoke` ? KeyView :
   Request extends `POST /projects/${string}/remove` ? TeamProjectView :
+  Request extends `POST /quotas/${string}/${string}` ? QuotaView :
   Request extends `POST /snapshots/${string}/contents` ? MissingContents :
   Request extends `PUT /snapshots/${string}/manifest` ? MissingContents :
   Request extends `GET /audit/check` ? AuditCheckView :
@@ -245,10 +252,12 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /outputs` ? OutputPage :
   Request extends `GET /pool` ? PoolView :
   Request extends `GET /projects` ? TeamProjectList :
+  Request extends `GET /quotas` ? QuotaList :
   Request extends `GET /results` ? ResultList :
   Request extends `GET /samples` ? Samples :
   Request extends `GET /server` ? ServerView :
   Request extends `GET /system` ? SystemView :
+  Request extends `GET /usage` ? UsageList :
   Request extends `GET /users` ? UserList :
   Request extends `GET /whoami` ? CallerView :
   Request extends `POST /experiments` ? ExperimentView :

@@ -168,6 +168,16 @@ from riseml.wire.pool import (
     TestedGpuView as TestedGpuView,
 )
 from riseml.wire.pool_changes import AddedHost as AddedHost, NewHost as NewHost, RemovedHost as RemovedHost
+from riseml.wire.quotas import (
+    AccountKindName as AccountKindName,
+    LimitName as LimitName,
+    QuotaAmounts as QuotaAmounts,
+    QuotaChange as QuotaChange,
+    QuotaList as QuotaList,
+    QuotaView as QuotaView,
+    UsageList as UsageList,
+    UsageRow as UsageRow,
+)
 from riseml.wire.results import (
     GroupList as GroupList,
     GroupRunView as GroupRunView,

@@ -94,6 +94,10 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("POST", "/v1/projects/{name}/remove"): _ADMIN,
     ("POST", "/v1/projects/{name}/members/{user}"): _OWN_PROJECT,
     ("POST", "/v1/projects/{name}/members/{user}/remove"): _OWN_PROJECT,
+    # quotas and usage; a route shows what the caller may see
+    ("GET", "/v1/quotas"): _OWN_READ,
+    ("POST", "/v1/quotas/{kind}/{name}"): _ADMIN,
+    ("GET", "/v1/usage"): _OWN_READ,
     # a submission
     ("HEAD", "/v1/snapshots/{digest}"): _OWN_WRITE,
     ("PUT", "/v1/snapshots/{digest}"): _OWN_WRITE,

@@ -164,6 +164,7 @@ class FakeServer:
     headers: dict[str, str] = field(default_factory=dict)  # of the last request
     bodies: list[Any] = field(default_factory=list)  # of the submissions
     account_bodies: list[Any] = field(default_factory=list)  # of requests about users, keys and projects
+    answered: dict[str, bytes] = field(default_factory=dict)  # the last bodies of what `answers` has
     plans: list[Any] = field(default_factory=list)  # of the dry runs
     server: dict[str, Any] = field(default_factory=dict)  # its own view
 
@@ -231,6 +232,7 @@ class FakeServer:
             self.plans.append(json.loads(body))
         if found := self.answers.get(f"{request.method} {re.sub('(?<=^/packs)/.*', '', path)}"):
             status, answer = found
+            self.answered[f"{request.method} {path}"] = body
             return Response(answer, status) if isinstance(answer, str) else JSONResponse(answer, status)
         return self._answer(request, path.strip("/").split("/"), body)
 

@@ -42,7 +42,16 @@ NOT_PRINTED |= {
     "MetricLastValues",
     "MetricNames",
 }
-NOT_PRINTED |= {"ParameterImportance", "PoolUsage", "QueuedView", "QueueView", "Stragglers", "StragglerView"}
+NOT_PRINTED |= {
+    "ParameterImportance",
+    "PoolUsage",
+    "QuotaChange",
+    "QueuedView",
+    "QueueView",
+    "Stragglers",
+    "StragglerView",
+}
+NOT_PRINTED |= {"QuotaChange"}
 NOT_PRINTED |= {"Changes", "EventList", "EventView", "LineMatches", "LinePage", "NumberedLine", "WebRequest"}
 NOT_PRINTED |= {"MemberRequest", "NewKeyRequest", "NewProjectRequest", "NewUserRequest"}
 NOT_PRINTED |= {"ProjectChangeRequest", "UserChangeRequest"}

@@ -24,6 +24,7 @@ from riseml.server.api.routes.pool_routes import (
     add_pool_history_routes,
     add_pool_routes,
 )
+from riseml.server.api.routes.quota_routes import add_quota_routes
 from riseml.server.api.routes.sample_routes import add_metric_routes, add_sample_routes, add_straggler_routes
 from riseml.server.api.routes.search_routes import add_search_routes
 from riseml.server.api.routes.server_routes import add_change_routes, add_server_routes, add_web_routes
@@ -58,6 +59,7 @@ def make_router(services: Services) -> APIRouter:
     add_name_routes(router, services.stores)
     add_stream_routes(router, services)
     add_pool_routes(router, services)
+    add_quota_routes(router, services)
     add_pool_history_routes(router, services)
     add_gpu_routes(router, services)
     add_web_routes(router, services.web, is_team=services.config is not None)
