@@ -3,6 +3,9 @@
 The server computes the digest from the manifest and the name of each content from the bytes that it got, and does not
 trust the digest that a client names. The first upload of a digest stays: a later one changes nothing. A manifest
 appears when every content that it names is on the disk.
+
+On a team's server each caller has spaces (`riseml.store.projects.spaces`), and what is in none of them does not exist
+for the caller. Without spaces, everything belongs to the one user of the server.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -37,6 +40,7 @@ from riseml.planning.image import Manifest
 from riseml.store.projects.contents import ContentStore
 from riseml.store.projects.packs import flush_folder
 from riseml.store.projects.part_files import make_part_file, refuse_full_disk
+from riseml.store.projects.spaces import ProjectSpaces, SpaceTable
 from riseml.store.projects.stored_files import StateContents, StateTexts, StoredFiles
 from riseml.store.projects.uploads import (
     PATIENCE,
@@ -93,32 +97,37 @@ class SnapshotStore:
             left.unlink()
         self._contents = ContentStore(folder / "contents")
         self._incoming = IncomingPacks(folder / INCOMING, self._contents, self._limits)
+        self._spaces = SpaceTable(folder)
 
-    def has_snapshot(self, digest: str) -> bool:
+    def has_snapshot(self, digest: str, spaces: ProjectSpaces | None = None) -> bool:
         """Return True when the snapshot is stored. The call counts as a use, so that a clean-up keeps the snapshot for
         a while.
+
+        Args:
+            digest: of the snapshot.
+            spaces: of the caller, here and below; None: the server itself asks, or its only user.
 
         Raises:
             UsageError: the text is not a digest.
         """
-        return self._find_manifest(digest) is not None
+        return self._find_readable(digest, spaces) is not None
 
-    def find_files(self, digest: str) -> ProjectFiles | None:
+    def find_files(self, digest: str, spaces: ProjectSpaces | None = None) -> ProjectFiles | None:
         """Return the files of a snapshot; None: it is not there.
 
         Raises:
             UsageError: the text is not a digest.
         """
-        data = self._find_manifest(digest)
+        data = self._find_readable(digest, spaces)
         return None if data is None else StoredFiles(self._contents, data, self._read_manifest)
 
-    def load_manifest(self, digest: str) -> Manifest:
+    def load_manifest(self, digest: str, spaces: ProjectSpaces | None = None) -> Manifest:
         """Return the list of a snapshot's files, for planning.
 
         Raises:
             NotFound: the snapshot is not on the server.
         """
-        data = self._load_manifest(digest)
+        data = self._load_manifest(digest, spaces)
         return Manifest(StateContents(data), StateTexts(self._contents, data))
 
     def list_files(self, digest: str) -> tuple[ArchiveEntry, ...]:
@@ -164,6 +173,7 @@ class SnapshotStore:
         path = self._manifest_path(digest)
         with self._changing:
             if is_idle := not path.exists() or path.stat().st_mtime <= last_use:
+                self._spaces.forget_state(digest)
                 path.unlink(missing_ok=True)
                 self._remove_former(digest)
             return is_idle
@@ -184,10 +194,25 @@ class SnapshotStore:
             for path in self._folder.glob(f"*{_MANIFEST}"):
                 data = self._read_manifest(path.stem)
                 live |= list_contents(data) if data is not None else set()
-            return self._incoming.remove_old() + self._contents.remove_all_but(live)
+            freed = self._incoming.remove_old() + self._contents.remove_all_but(live)
+            self._spaces.forget_all_contents_but(live)
+            return freed
 
-    def receive_manifest(self, digest: str, data: bytes) -> list[str]:
+    def give_state(self, digest: str, spaces: ProjectSpaces, receiver: str) -> None:
+        """Give a state of a project, with its contents, to another space: that of a team project.
+
+        Raises:
+            NotFound: the caller does not have the state.
+            UsageError: the text is not a digest.
+        """
+        data = self._load_manifest(digest, spaces)
+        self._spaces.add_contents(receiver, list_contents(data))
+        self._spaces.add_state(receiver, digest)
+
+    def receive_manifest(self, digest: str, data: bytes, spaces: ProjectSpaces | None = None) -> list[str]:
         """Store a state of a project whose contents are all stored; otherwise return the missing ones (SHA-256, hex).
+
+        A content that the space of the caller lacks counts as missing.
 
         Raises:
             UsageError: the manifest is malformed, holds something else than files, folders and links inside the
@@ -200,14 +225,16 @@ class SnapshotStore:
         self._check_state(digest, entries)
         sizes = _list_sizes(entries)
         with self._changing, refuse_full_disk(self._folder):
-            missing = self._find_missing(sizes)
+            missing = self._find_missing(sizes, spaces)
             if missing:
-                self._pending.note_state(digest, PendingState(data, sizes))
+                self._pending.note_state(_name_space(spaces), digest, PendingState(data, sizes))
             else:
-                self._keep_manifest(digest, data)
+                self._keep_manifest(digest, data, spaces)
             return missing
 
-    async def receive_contents(self, digest: str, chunks: AsyncIterator[bytes]) -> list[str]:
+    async def receive_contents(
+        self, digest: str, chunks: AsyncIterator[bytes], spaces: ProjectSpaces | None = None
+    ) -> list[str]:
         """Store contents of the state whose manifest came before, and return those that are still missing.
 
         Contents that arrived before a broken connection stay. Contents that the manifest does not name, or that are
@@ -221,12 +248,13 @@ class SnapshotStore:
         import asyncio
 
         self._check_digest(digest)
-        pending = self._pending.find_state(digest)
+        pending = self._pending.find_state(_name_space(spaces), digest)
         if pending is None:
             raise NotFound("the server does not know the list of these files", "run the command again")
         with refuse_full_disk(self._folder):
-            stored_sizes = await asyncio.to_thread(self._contents.find_sizes, pending.sizes)
-            receiver = ContentReceiver(self._contents, pending.sizes.keys() - stored_sizes.keys())
+            stored_sizes = await asyncio.to_thread(self._find_sizes, pending.sizes, spaces)
+            lacking = pending.sizes.keys() - stored_sizes.keys()
+            receiver = ContentReceiver(self._contents, lacking, is_even=spaces is not None)
             try:
                 # Two clients may send the same contents at once, so some of these may be stored already.
                 written = WrittenBytes(self._limits, pending.sent_size)
@@ -234,26 +262,29 @@ class SnapshotStore:
                 await read_chunks(chunks, stream.feed, self._limits)
             finally:
                 await asyncio.to_thread(receiver.close)
-            return await asyncio.to_thread(self._finish_pending, digest, pending)
+                await asyncio.to_thread(self._note_contents, receiver.received, spaces)
+            return await asyncio.to_thread(self._finish_pending, digest, pending, spaces)
 
-    def _finish_pending(self, digest: str, pending: PendingState) -> list[str]:
+    def _finish_pending(self, digest: str, pending: PendingState, spaces: ProjectSpaces | None) -> list[str]:
         with self._changing:
-            missing = self._find_missing(pending.sizes)
+            missing = self._find_missing(pending.sizes, spaces)
             if not missing:
-                self._keep_manifest(digest, pending.data)
-                self._pending.forget_state(digest)
+                self._keep_manifest(digest, pending.data, spaces)
+                self._pending.forget_state(_name_space(spaces), digest)
             return missing
 
-    def take_pack(self, name: str) -> None:
+    def take_pack(self, name: str, spaces: ProjectSpaces | None = None) -> None:
         """Keep the contents of a pack that a client on this machine wrote. A sweep removes those that no list names.
 
         Raises:
             NotFound, UsageError, TooLarge, StoreError: see `IncomingPacks.take_pack`.
         """
         with refuse_full_disk(self._folder), self._counted_upload():
-            self._incoming.take_pack(name)
+            self._note_contents(self._incoming.take_pack(name), spaces)
 
-    async def receive_archive(self, digest: str, chunks: AsyncIterator[bytes]) -> None:
+    async def receive_archive(
+        self, digest: str, chunks: AsyncIterator[bytes], spaces: ProjectSpaces | None = None
+    ) -> None:
         """Store an uploaded tar, unless a snapshot with this digest is there already.
 
         Raises:
@@ -268,17 +299,18 @@ class SnapshotStore:
         self._check_digest(digest)  # before anything is read
         with refuse_full_disk(self._folder), make_part_file(self._folder) as upload:
             await save_upload(chunks, upload, self._limits)
-            await asyncio.to_thread(self._keep_archive, digest, upload)
+            await asyncio.to_thread(self._keep_archive, digest, upload, spaces)
 
-    def _keep_archive(self, digest: str, archive: Path) -> None:
+    def _keep_archive(self, digest: str, archive: Path, spaces: ProjectSpaces | None = None) -> None:
         """Store the checked files of an archive when they have this digest; otherwise keep nothing of it."""
         try:
             with self._counted_upload():
-                with closing(ContentReceiver(self._contents)) as receiver:
+                with closing(ContentReceiver(self._contents, is_even=spaces is not None)) as receiver:
                     entries = receive_tar(archive, receiver)
                 self._check_state(digest, entries)
                 with self._changing:
-                    self._keep_manifest(digest, write_manifest(entries))
+                    self._note_contents(receiver.received, spaces)
+                    self._keep_manifest(digest, write_manifest(entries), spaces)
         except BaseException:
             self.sweep_contents()
             raise
@@ -303,20 +335,31 @@ class SnapshotStore:
         if sum(entry.size for entry in entries) > self._limits.most:
             raise self._limits.make_refusal()
 
-    def _find_missing(self, sizes: Mapping[bytes, int]) -> list[str]:
+    def _note_contents(self, contents: Collection[bytes], spaces: ProjectSpaces | None) -> None:
+        """Note that the caller has sent the bytes of these contents."""
+        if spaces is not None:
+            self._spaces.add_contents(spaces.own, contents)
+
+    def _find_sizes(self, contents: Collection[bytes], spaces: ProjectSpaces | None) -> dict[bytes, int]:
+        """Return the bytes of each of these contents that is stored, and that the caller has sent before."""
+        if spaces is not None:
+            contents = self._spaces.find_contents(spaces.own, contents)
+        return self._contents.find_sizes(contents)
+
+    def _find_missing(self, sizes: Mapping[bytes, int], spaces: ProjectSpaces | None) -> list[str]:
         """Return the missing contents (SHA-256, hex), in the order of the files.
 
         Raises:
             UsageError: a file has another size than its content.
         """
-        stored_sizes = self._contents.find_sizes(sizes)
+        stored_sizes = self._find_sizes(sizes.keys(), spaces)
         wrong = next((content for content, size in stored_sizes.items() if size != sizes[content]), None)
         if wrong is not None:
             raise UsageError(f"a file has another size than its content {wrong.hex()}", "run the command again")
         return [content.hex() for content in sizes if content not in stored_sizes]
 
-    def _keep_manifest(self, digest: str, data: bytes) -> None:
-        """Give a manifest its name, unless it is there already."""
+    def _keep_manifest(self, digest: str, data: bytes, spaces: ProjectSpaces | None) -> None:
+        """Give a manifest its name, unless it is there already, and note that the caller has the state."""
         if self._read_manifest(digest) is None:
             with make_part_file(self._folder) as part:
                 with part.open("wb") as file:
@@ -328,12 +371,21 @@ class SnapshotStore:
             reach(Point.PROJECT_KEPT)
         os.utime(self._manifest_path(digest))
         self._remove_former(digest)
+        if spaces is not None:
+            self._spaces.add_state(spaces.own, digest)
 
-    def _load_manifest(self, digest: str) -> bytes:
-        data = self._find_manifest(digest)
+    def _load_manifest(self, digest: str, spaces: ProjectSpaces | None = None) -> bytes:
+        data = self._find_readable(digest, spaces)
         if data is None:
             raise NotFound(f"the project's files {digest[:12]} are not on the server", "run `riseml train` again")
         return data
+
+    def _find_readable(self, digest: str, spaces: ProjectSpaces | None) -> bytes | None:
+        """Return the manifest of a state that the caller has, as `_find_manifest` does."""
+        self._check_digest(digest)
+        if spaces is not None and not self._spaces.has_state(spaces.readable, digest):
+            return None
+        return self._find_manifest(digest)
 
     def _find_manifest(self, digest: str) -> bytes | None:
         """Return the manifest of a state whose contents are all stored, and note its use; None: there is none."""
@@ -393,6 +445,10 @@ class SnapshotStore:
         if not _DIGEST.fullmatch(digest):
             raise UsageError(f"{digest[:80]!r} is not the digest of a project", "it is a SHA-256 in hex")
         return digest
+
+
+def _name_space(spaces: ProjectSpaces | None) -> str:
+    return "" if spaces is None else spaces.own
 
 
 def _list_sizes(entries: Iterable[ArchiveEntry]) -> dict[bytes, int]:

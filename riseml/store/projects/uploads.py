@@ -172,12 +172,17 @@ class ContentReceiver:
     Args:
         store: gets them.
         contents: SHA-256 of the contents to keep, each of them once; None: all.
+        is_even: an upload of what is stored already waits for the disk like any other, so that its time does not say
+            what other users have.
     """
 
-    def __init__(self, store: ContentStore, contents: Collection[bytes] | None = None) -> None:
+    def __init__(
+        self, store: ContentStore, contents: Collection[bytes] | None = None, *, is_even: bool = False
+    ) -> None:
         self._store = store
         self._contents = contents
-        self._received: set[bytes] = set()
+        self._is_even = is_even
+        self.received: set[bytes] = set()  # the contents whose bytes came
         self._waiting: list[Future[None]] = []
         self._thread = ThreadPoolExecutor(1, "packs")
         self._pack: PackFile | None = None
@@ -201,11 +206,11 @@ class ContentReceiver:
         assert pack is not None, "a content has begun"
         self._is_open = False
         content = pack.hash_content()
-        if content in self._received or (self._contents is not None and content not in self._contents):
+        if content in self.received or (self._contents is not None and content not in self._contents):
             pack.drop_content()
         else:
             pack.keep_content()
-            self._received.add(content)
+            self.received.add(content)
         if pack.size >= _FULL_PACK:
             self._hand_over()
 
@@ -244,6 +249,8 @@ class ContentReceiver:
             names = {packed.content for packed in complete.contents}
             if len(self._store.find_sizes(names)) < len(names):  # otherwise an earlier upload stored all of it
                 self._store.add_pack(complete)
+            elif self._is_even:
+                complete.flush()
 
 
 class StreamReceiver:
@@ -292,8 +299,8 @@ class IncomingPacks:
         self._limits = limits
         self._remove_packs(unchanged_since=float("inf"))
 
-    def take_pack(self, name: str) -> None:
-        """Keep the contents of a complete pack, and remove it from the folder.
+    def take_pack(self, name: str) -> frozenset[bytes]:
+        """Keep the contents of a complete pack, remove it from the folder, and return its contents (SHA-256).
 
         Raises:
             NotFound: the folder has no such pack.
@@ -308,7 +315,7 @@ class IncomingPacks:
         self._limits.check_space()
         with make_part_file(self._contents.folder) as part:
             self._move_pack(name, part)
-            self._keep_pack(part)
+            return self._keep_pack(part)
 
     def remove_old(self) -> int:
         """Remove the packs whose clients have ended, and return their bytes."""
@@ -326,7 +333,7 @@ class IncomingPacks:
             log.warning("the server cannot take over packs from %s: %s", self._folder, error.strerror)
             raise StoreError(f"the server cannot take over the pack {name}: {error.strerror}", _RUN_AGAIN) from error
 
-    def _keep_pack(self, path: Path) -> None:
+    def _keep_pack(self, path: Path) -> frozenset[bytes]:
         status = path.lstat()
         if not S_ISREG(status.st_mode):
             raise UsageError("a pack of the project's files is not a file", _RUN_AGAIN)
@@ -339,9 +346,10 @@ class IncomingPacks:
         end = contents[-1].at + contents[-1].size if contents else 0
         if end != status.st_size:
             raise UsageError("a pack of the project's files is cut off", _RUN_AGAIN)
-        names = {packed.content for packed in contents}
+        names = frozenset(packed.content for packed in contents)
         if len(self._contents.find_sizes(names)) < len(names):  # otherwise an earlier upload stored all of it
             self._contents.add_pack(NewPack(path, end, contents))
+        return names
 
     def _remove_packs(self, *, unchanged_since: float) -> int:
         """Remove the packs that did not change since a moment (seconds since 1970), and return their bytes.
@@ -377,25 +385,25 @@ class PendingState:
 
 
 class PendingStates:
-    """The incomplete states of one server, by digest; the oldest ones are forgotten when there are too many."""
+    """The incomplete states of one server, by space and digest; the oldest are forgotten when there are too many."""
 
     def __init__(self) -> None:
-        self._states: dict[str, PendingState] = {}
+        self._states: dict[tuple[str, str], PendingState] = {}
 
-    def note_state(self, digest: str, state: PendingState) -> None:
+    def note_state(self, space: str, digest: str, state: PendingState) -> None:
         """Remember a state until its contents have arrived."""
-        self._states.pop(digest, None)
-        self._states[digest] = state
+        self._states.pop((space, digest), None)
+        self._states[space, digest] = state
         while len(self._states) > 1 and sum(len(pending.data) for pending in self._states.values()) > _MOST_OF_LISTS:
             del self._states[next(iter(self._states))]
 
-    def find_state(self, digest: str) -> PendingState | None:
+    def find_state(self, space: str, digest: str) -> PendingState | None:
         """Return a state; None: the server does not know it, or not any more."""
-        return self._states.get(digest)
+        return self._states.get((space, digest))
 
-    def forget_state(self, digest: str) -> None:
+    def forget_state(self, space: str, digest: str) -> None:
         """Forget a state, whose contents are complete."""
-        self._states.pop(digest, None)
+        self._states.pop((space, digest), None)
 
     def list_contents(self) -> set[bytes]:
         """Return the contents that the states name."""

@@ -24,6 +24,7 @@ from riseml.files.project.file_index import FileIndex
 from riseml.files.project.listing import list_project_files
 from riseml.files.project.unpacking import OpenFolder, unpack_entries
 from riseml.store.projects.snapshots import SnapshotStore
+from riseml.store.projects.spaces import ProjectSpaces
 from riseml.store.projects.uploads import ContentReceiver
 from tests.unit.files.project.builders import fill_folder
 
@@ -202,9 +203,9 @@ def test_what_waits_for_the_disk_does_not_stop_the_event_loop(tmp_path: Path, mo
         threads.append(threading.current_thread())
         close(receiver)
 
-    def note_and_keep(snapshots: SnapshotStore, digest: str, data: bytes) -> None:
+    def note_and_keep(store: SnapshotStore, digest: str, data: bytes, spaces: ProjectSpaces | None) -> None:
         threads.append(threading.current_thread())
-        keep(snapshots, digest, data)
+        keep(store, digest, data, spaces)
 
     monkeypatch.setattr(ContentReceiver, "close", note_and_close)
     monkeypatch.setattr(SnapshotStore, "_keep_manifest", note_and_keep)
