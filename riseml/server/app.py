@@ -13,7 +13,6 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from riseml import __version__, wire
-from riseml.base.accounts import NO_UID
 from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import RisemlError
 from riseml.base.home_location import find_location
@@ -23,7 +22,7 @@ from riseml.base.settings import Settings
 from riseml.base.wire_revision import read_revision
 from riseml.control.actions import Action
 from riseml.executors.pool import HostPool
-from riseml.model import Caller, Experiment, Owner
+from riseml.model import Caller, Experiment
 from riseml.server.api.access_check import guard_routes
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.limits import BodyLimit
@@ -45,8 +44,10 @@ from riseml.server.gate.key_authenticator import KeyAuthenticator
 from riseml.server.gate.key_gate import KeyGate
 from riseml.server.gate.server_user import find_server_user
 from riseml.server.gate.socket_gate import SocketGate
+from riseml.server.gate.user_ids import UserIds
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.swarm_reconciler import SwarmReconciler
+from riseml.server.hosts.team_rules import make_team_rules
 from riseml.server.identity import check_store_is_there, read_identity, record_server
 from riseml.server.open_counts import OpenCounter, OpenCounts
 from riseml.server.reconcile.action_tracker import ActionTracker, Perform
@@ -79,7 +80,7 @@ from riseml.server.webhooks.delivery_notes import DeliveryNotes
 from riseml.server.webhooks.milestone_detector import MilestoneDetector
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
 from riseml.spec.server.types import ServerConfig
-from riseml.store.accounts import AccountStore, User
+from riseml.store.accounts import AccountStore
 from riseml.store.annotations import AnnotationStore, Subject
 from riseml.store.audit_log import AuditLog
 from riseml.store.capsules import CapsuleStore
@@ -228,7 +229,8 @@ def _make_services(
 
     world = experiments.load_world()
     stores.logs.renew_files(experiment.id for experiment in world.experiments)
-    hosts = HostSet(settings, server, HostPool((), _HOST_DEADLINE, _report_silent), database.check_claim)
+    pool = HostPool((), _HOST_DEADLINE, _report_silent)
+    hosts = HostSet(settings, server, pool, database.check_claim, make_team_rules(config))
     hosts.open_hosts(world)
     data = _make_data_services(stores, hosts, server, LastUseReader(database))
 
@@ -285,7 +287,7 @@ def _make_services(
         watchers=watchers,
         loops=loops,
         web=WebListener(WebAccess(settings.home / "web.json"), lambda session: server_user),
-        keys=None if config is None else KeyAuthenticator(stores.accounts, _find_owner, now),
+        keys=None if config is None else _make_authenticator(config, stores.accounts),
         request_stop=stop.set,
     )
 
@@ -319,10 +321,9 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
     )
 
 
-def _find_owner(user: User) -> Owner:
-    """Return the uid and gid of a user's jobs."""
-    uid = NO_UID if user.uid is None else user.uid
-    return Owner(user.name, uid, uid if user.gid is None else user.gid)
+def _make_authenticator(config: ServerConfig, accounts: AccountStore) -> KeyAuthenticator:
+    ids = UserIds(config.users)
+    return KeyAuthenticator(accounts, lambda user: ids.find_owner(user.name, user.uid, user.gid), now)
 
 
 def _make_team_parts(config: ServerConfig, stores: Stores, hosts: HostSet) -> TeamParts:

@@ -65,7 +65,7 @@ class KeyScene:
 def open_key_scene(home: Path) -> Iterator[KeyScene]:
     """Serve a new team with an admin."""
     (home / "riseml.db").write_bytes(make_new_store())
-    (home / "server.yml").write_text("listen: 127.0.0.1:8443\n")
+    (home / "server.yml").write_text("listen: 127.0.0.1:8443\nallow: [process]\n")
     settings = Settings(home, home / "output", home / "data", executor="process")
     application = make_application(settings, threading.Event())
     try:

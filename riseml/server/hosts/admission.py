@@ -23,7 +23,7 @@ from riseml.base.states import Network
 from riseml.executors.base import Executor
 from riseml.executors.capabilities import Finding, HostCheck, HostReport, Outcome
 from riseml.model import HostObservation
-from riseml.server.hosts.checkup import check_storage, list_answering, show_findings
+from riseml.server.hosts.checkup import check_storage, judge_findings, list_answering, show_findings
 from riseml.server.hosts.encryption import check_encryption
 from riseml.server.hosts.host_keys import find_address, pin_host_keys, scan_new_host
 from riseml.server.hosts.host_set import HostSet
@@ -161,7 +161,7 @@ def examine_host(hosts: HostSet, candidate: Candidate, executor: Executor) -> Fi
     reached = [*(answering[:1] if shared else ()), (name, checked)]
     findings += check_storage(find_mounts(mode, hosts.settings), reached, shared=shared)
     observed_host = executor.observe(frozenset())
-    return Fitness(executor.describe(), observed_host, tuple(findings))
+    return Fitness(executor.describe(), observed_host, tuple(judge_findings(hosts, findings)))
 
 
 def ask_patiently(host: HostCheck) -> HostReport:

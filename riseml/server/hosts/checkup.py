@@ -47,7 +47,13 @@ def check_pool(hosts: HostSet) -> list[wire.PoolFinding]:
         kernels = {report.name: report.kernel for report in checked}
         findings += [(name, check_encryption(host, kernels[name], encrypted=hosts.encrypted)) for name, host in reached]
     findings += check_storage(hosts.find_mounts(), reached, shared=hosts.shared_output)
-    return show_findings(findings)
+    return show_findings(judge_findings(hosts, findings))
+
+
+def judge_findings(hosts: HostSet, findings: Iterable[tuple[HostName, Finding]]) -> list[tuple[HostName, Finding]]:
+    """Return findings as they count on this server: some are errors where users do not trust each other."""
+    rules = hosts.rules
+    return [(name, finding if rules is None else rules.judge_finding(finding)) for name, finding in findings]
 
 
 def list_answering(hosts: HostSet) -> list[tuple[HostName, HostCheck]]:

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from riseml.base.consent import read_consent
-from riseml.base.errors import EngineError, Unreachable, UsageError
+from riseml.base.errors import EngineError, Refused, Unreachable, UsageError
 from riseml.base.records import dataclass
 from riseml.base.settings import DEFAULT_ENGINE, DOCKER, PROCESS, SLURM, Settings
 from riseml.executors.base import Executor
@@ -18,6 +18,7 @@ from riseml.executors.kinds import HostOpener, check_cluster, connect_local_engi
 from riseml.model import World
 from riseml.server.hosts.mode import read_last_executor
 from riseml.server.hosts.pool_file import PoolFile
+from riseml.server.hosts.team_rules import TeamRules
 from riseml.spec.pool.slurm import make_login_entry
 from riseml.spec.pool.types import CLUSTER_FOLDER, EngineKind, HostSpec, PoolSpec, SlurmSpec
 
@@ -37,19 +38,28 @@ class LocalChoice:
     undecided: bool = False  # True when no engine answered, and the user has not chosen processes
 
 
-def choose_executor(settings: Settings, world: World, opener: HostOpener) -> LocalChoice:
+def choose_executor(
+    settings: Settings, world: World, opener: HostOpener, rules: TeamRules | None = None
+) -> LocalChoice:
     """Return the executor that RISEML_EXECUTOR names, else processes when no engine answers and the user agreed to it.
 
     Without that consent the executor is Docker, whose host stays silent: no job runs outside a container only because
-    no engine answers. An open experiment stays with the executor that it was accepted for.
+    no engine answers. An open experiment stays with the executor that it was accepted for. A team's server takes no
+    processes in place of an engine, unless its rules allow that.
 
     Raises:
         UsageError: the settings name an executor that cannot run here.
+        Refused: a team's server does not run what is open, or does not use this engine.
     """
     name = settings.executor or _find_used_executor(world, settings)
     if name == PROCESS:
+        if rules is not None and settings.executor is None:
+            rules.check_fallback()
         return _choose_processes(opener, "")
-    missing = find_missing_engine(settings) if name is None else ""
+    if rules is not None:
+        rules.check_local_engine(settings)
+    falls_back = name is None and (rules is None or rules.allows_fallback)
+    missing = find_missing_engine(settings) if falls_back else ""
     if missing and read_consent(settings.home).processes:
         note = f"No Docker Engine answers here ({missing}): jobs run as processes, as you, with your files."
         log.info("%s", note)
@@ -99,6 +109,19 @@ def check_cluster_choice(spec: PoolSpec, settings: Settings, world: World) -> No
             "there are experiments that were accepted for containers, and on a Slurm cluster they would run as you,"
             " with your files",
             "wait until they have ended, or `riseml kill ID` them; until then pool.yml cannot say `engine: slurm`",
+        )
+
+
+def refuse_cluster_for_team(pool: PoolSpec | None, settings: Settings) -> None:
+    """Check that a team's server gives no jobs to a cluster.
+
+    Raises:
+        Refused: it would.
+    """
+    if settings.executor == SLURM or (pool is not None and pool.slurm is not None):
+        raise Refused(
+            "a team's server gives no jobs to a Slurm cluster: they would run as the server's user",
+            "each user submits there with a server of their own: `riseml login` on the login node, as that user",
         )
 
 

@@ -25,6 +25,7 @@ from riseml.server.hosts.choose_executor import (
     choose_executor,
     complete_pool,
     find_missing_engine,
+    refuse_cluster_for_team,
 )
 from riseml.server.hosts.mode import (
     HostMode,
@@ -39,6 +40,7 @@ from riseml.server.hosts.mode import (
 )
 from riseml.server.hosts.pool_file import PoolFile
 from riseml.server.hosts.storage_mounts import find_mounts, find_roots
+from riseml.server.hosts.team_rules import TeamRules
 from riseml.spec.pool.types import HostSpec, PoolSpec
 
 log = logging.getLogger(__name__)
@@ -52,11 +54,20 @@ class HostSet:
         server: id of this server; labels what it makes on the hosts.
         pool: observes the hosts; starts empty.
         check_start: see `executors.base.CheckStart`.
+        rules: what the admin of a team's server allows; None: the server is for its own user.
     """
 
-    def __init__(self, settings: Settings, server: str, pool: HostPool, check_start: CheckStart = allow_start) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        server: str,
+        pool: HostPool,
+        check_start: CheckStart = allow_start,
+        rules: TeamRules | None = None,
+    ) -> None:
         self.settings = settings
         self.pool = pool
+        self.rules = rules
         # the problem of a pool.yml that cannot be used; the previous version stays in force
         self.trouble: RisemlError | None = None
         self._mode: HostMode = LocalMode(DOCKER)
@@ -71,8 +82,11 @@ class HostSet:
 
         Raises:
             RisemlError: pool.yml has problems, or the settings name an executor that cannot run here, or that is not
-                the one of open experiments.
+                the one of open experiments; or a team's server does not do what they say.
         """
+        if self.rules is not None:
+            refuse_cluster_for_team(None, self.settings)
+            self.rules.check_settings(self.settings)
         check_waiting(self.settings, world)
         if self.settings.executor == PROCESS:
             self._file.mark_read()
@@ -110,7 +124,13 @@ class HostSet:
 
     @contextmanager
     def try_host(self, host: HostSpec) -> Iterator[Executor]:
-        """Give an executor for a host that is not in the pool, and close its connection afterwards."""
+        """Give an executor for a host that is not in the pool, and close its connection afterwards.
+
+        Raises:
+            Refused: a team's server connects to no such host.
+        """
+        if self.rules is not None:
+            self.rules.check_host(host)
         executor = self._opener.open_engine(host)
         try:
             yield executor
@@ -255,12 +275,15 @@ class HostSet:
         if spec is None:
             self._use_this_machine(world)
             return
+        if self.rules is not None:
+            refuse_cluster_for_team(spec, self.settings)
+            self.rules.check_pool(spec)
         check_cluster_choice(spec, self.settings, world)
         record_executor(self.settings.home, spec.engine.value)
         self._use(PoolMode(spec), self._opener.open_pool(spec))
 
     def _use_this_machine(self, world: World) -> None:
-        choice = choose_executor(self.settings, world, self._opener)
+        choice = choose_executor(self.settings, world, self._opener, self.rules)
         record_executor(self.settings.home, choice.name)
         self._use(LocalMode(choice.name, choice.note, choice.undecided), (choice.executor,))
 

@@ -10,6 +10,7 @@ from riseml.executors.pool import HostPool
 from riseml.model import Capacity
 from riseml.server.clock import now
 from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.team_rules import TeamRules
 from tests.support.memory_executor import MemoryExecutor
 
 H1, H2 = HostName("h1"), HostName("h2")
@@ -20,9 +21,9 @@ def make_host(name: HostName = H1) -> MemoryExecutor:
     return MemoryExecutor(name, Capacity(4.0, 4096))
 
 
-def make_hosts(folder: Path, *executors: MemoryExecutor) -> HostSet:
+def make_hosts(folder: Path, *executors: MemoryExecutor, rules: TeamRules | None = None) -> HostSet:
     """Return hosts that have been asked once."""
     settings = Settings(folder, folder / "output", folder / "data")
-    hosts = HostSet(settings, "5e17e4", HostPool(executors, 2.0, lambda *_: None))
+    hosts = HostSet(settings, "5e17e4", HostPool(executors, 2.0, lambda *_: None), rules)
     hosts.pool.observe_hosts(frozenset(), now())
     return hosts

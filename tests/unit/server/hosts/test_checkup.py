@@ -10,6 +10,7 @@ import pytest
 from riseml.executors.capabilities import Capabilities, Finding, HostReport, Outcome
 from riseml.model import Capacity, Mount
 from riseml.server.hosts.checkup import check_pool, check_storage, list_answering
+from riseml.server.hosts.team_rules import TeamRules
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.server.memory_pool import H1, H2, make_host, make_hosts
 
@@ -58,3 +59,15 @@ def test_a_host_of_a_kind_that_cannot_be_checked_is_named(tmp_path: Path) -> Non
     hosts = make_hosts(tmp_path, WithoutCheck(H1, Capacity(1, 1)))
     assert [finding["message"] for finding in check_pool(hosts)] == ["this kind of host cannot be checked"]
     assert list_answering(hosts) == []
+
+
+def test_what_matters_between_users_is_an_error_on_a_teams_server(tmp_path: Path) -> None:
+    host = make_host(H1)
+    topics = ("reach", "output", "isolation")
+    host.report = HostReport(tuple(Finding(topic, Outcome.NOTE, "look at this") for topic in topics), frozenset())
+    for rules, outcomes in (
+        (None, ["note", "note", "note"]),
+        (TeamRules(), ["failed", "failed", "note"]),
+    ):
+        findings = check_pool(make_hosts(tmp_path, host, rules=rules))
+        assert [row["outcome"] for row in findings if row["message"] == "look at this"] == outcomes
