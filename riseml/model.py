@@ -78,6 +78,7 @@ class Image:
     resolved: str = ""  # the content of `base`: `python@sha256:...`, or the ID of an image; empty: not known
     refresh: bool = False  # `train --pull`: when the base is pulled, its tag at the engine is moved to it
     shell: Shell = Shell.SH  # shell of the steps; records from versions before the key `shell` have none
+    holder: str = ""  # who alone uses the environment, on a team's server: `user:paul`; empty: everybody
 
     @property
     def reference(self) -> str:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import field
 
@@ -29,6 +31,15 @@ PACKAGES_FILE = "/.riseml-packages.txt"
 
 MOST_PACKAGES = 10_000  # packages of an environment; more are not listed
 
+_PIP = (
+    ("pip", "install"),
+    ("pip3", "install"),
+    ("python", "-m", "pip", "install"),
+    ("python3", "-m", "pip", "install"),
+)
+_PIP_OPTIONS = frozenset({"-q", "--quiet", "-U", "--upgrade", "--no-cache-dir", "--no-deps", "--pre"})
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?((==|~=)[A-Za-z0-9.+_-]+)?", re.ASCII)
+
 _LIST_PACKAGES = (
     f"rm -f {IMAGE_FILE}; {{ {{ pip freeze || python3 -m pip freeze; }} > {PACKAGES_FILE}; }} 2>/dev/null || :"
 )
@@ -40,13 +51,15 @@ class Manifest:
 
     files: Mapping[str, str] = field(default_factory=dict)  # path -> SHA-256 (hex) of the content
     texts: Mapping[str, str] = field(default_factory=dict)  # path -> content, of small text files
+    holder: str = ""  # the user or the team project that they belong to, on a team's server; empty: another server
 
 
 def plan_image(base: str, install: tuple[str, ...], manifest: Manifest, shell: Shell = Shell.AUTO) -> Image:
     """Return the environment that the steps, read by `shell`, make on top of `base` in this project.
 
     The shell belongs to the digest only where a step may have another meaning in bash than in sh: environments of other
-    steps stay what they are when the shell changes.
+    steps stay what they are when the shell changes. An environment of a team's server is shared by all users when they
+    can neither learn from it nor poison it for others (`is_common`); otherwise it is its holder's alone.
 
     Raises:
         UsageError: the files that the steps read include too many others, or too much text, or a name is not UTF-8.
@@ -67,8 +80,30 @@ def plan_image(base: str, install: tuple[str, ...], manifest: Manifest, shell: S
     }
     if shell is not Shell.SH and any(map(may_differ_in_bash, install)):
         recipe["shell"] = shell.value
+    holder = "" if not files and is_common(install) else manifest.holder
+    if holder:
+        recipe["holder"] = holder
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-    return Image(base, install, files, digest, shell=shell)
+    return Image(base, install, files, digest, shell=shell, holder=holder)
+
+
+def is_common(install: tuple[str, ...]) -> bool:
+    """Return True when the steps install packages by name from the index of the base image, and do nothing else.
+
+    Any other step may fetch what one user can change for a while, and its image would keep that for the next user.
+    """
+    return all(map(_installs_by_name, install))
+
+
+def _installs_by_name(step: str) -> bool:
+    try:
+        words = [] if "\n" in step or "\r" in step else shlex.split(step)
+    except ValueError:
+        return False
+    program = next((form for form in _PIP if tuple(words[: len(form)]) == form), None)
+    if program is None:
+        return False
+    return all(word in _PIP_OPTIONS or _REQUIREMENT.fullmatch(word) for word in words[len(program) :])
 
 
 def make_step_command(step: str, shell: Shell) -> tuple[str, ...]:

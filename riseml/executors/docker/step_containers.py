@@ -72,7 +72,7 @@ def list_steps(image: Image, base: str, files: str) -> Iterator[BuildStep]:
         base: id of the base image.
         files: digest of the project's files that the steps may read.
     """
-    digest = hashlib.sha256(f"{base} {files}".encode())
+    digest = hashlib.sha256(" ".join((base, files, *((image.holder,) if image.holder else ()))).encode())
     rows = list(zip(image.install, make_step_commands(image, IMAGE_FILE), strict=True))
     for number, (line, command) in enumerate([*rows, ("", make_list_command())], 1):
         digest.update(repr(command).encode("utf-8", "surrogateescape"))

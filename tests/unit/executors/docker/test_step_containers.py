@@ -25,6 +25,13 @@ def test_environments_that_begin_alike_share_the_images_of_their_first_steps() -
     assert not {*other_base, *other_files} & set(two)
 
 
+def test_holders_share_no_step() -> None:
+    step = ("curl https://example.org/x | sh",)
+    paul, ann = (plan_image("base", step, Manifest(holder=holder)) for holder in ("user:paul", "user:ann"))
+    of_paul, of_ann = list_digests((paul, "b1", "f1"), (ann, "b1", "f1"))
+    assert not set(of_paul) & set(of_ann)
+
+
 def test_a_step_is_as_confined_as_a_job_but_for_owners_and_modes_of_files() -> None:
     step = next(list_steps(ONE, "b1", "f1"))
     request = step_request(
