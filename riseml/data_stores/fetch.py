@@ -64,6 +64,7 @@ class FetchRequest:
     stop: threading.Event  # set: the fetch ends as soon as it can
     progress: Progress
     patience: float = PATIENCE
+    holder: str = ""  # the user whose keys fetch it, and who alone may have it; empty: everybody
     first_pause: float = _FIRST_PAUSE  # seconds; doubled with each try that brings nothing
 
 
@@ -112,7 +113,7 @@ def fetch_set(cache: DataCache, request: FetchRequest, hold: ExitStack) -> Path:
         before = tally.progressed_at
         try:
             files = request.remote.list_files()
-            listed = _name_set(request.url, files)
+            listed = _name_set(request, files)
             hold.enter_context(cache.hold_set(listed.key))
             return _fetch_listed(cache, request, listed, tally)
         except SourceChanged as error:
@@ -143,11 +144,13 @@ class _Listed:
     is_lasting: bool  # the key is the same as long as nothing changes there
 
 
-def _name_set(url: DataUrl, files: Sequence[RemoteFile]) -> _Listed:
-    """Return the set with its key: another one when a path, a size or an ETag is another one."""
+def _name_set(request: FetchRequest, files: Sequence[RemoteFile]) -> _Listed:
+    """Return the set with its key: another one when a path, a size, an ETag or the holder is another one."""
     if not all(file.etag for file in files):  # nothing says whether it is the same: it is fetched each time
         return _Listed(hashlib.sha256(os.urandom(32)).hexdigest()[:32], files, is_lasting=False)
-    table = [str(url), [[file.path, file.size, file.etag] for file in files]]
+    table: list[object] = [str(request.url), [[file.path, file.size, file.etag] for file in files]]
+    if request.holder:
+        table.append(request.holder)
     return _Listed(hashlib.sha256(json.dumps(table).encode()).hexdigest()[:32], files, is_lasting=True)
 
 

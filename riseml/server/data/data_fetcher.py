@@ -24,6 +24,7 @@ from riseml.model import Environment, Experiment, Plan, World
 from riseml.planning.launch import DataView, LaunchTarget
 from riseml.server.data.data_copies import CopyRequest, DataCopies
 from riseml.server.data.output_saver import OutputSaver
+from riseml.server.data.team_data import check_job_space, find_space, list_job_spaces
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.spec.pool.types import CacheSpec, Volume
@@ -38,6 +39,7 @@ _DEFAULT_FOLDER = "data-cache"
 class _Fetch:
     """One fetch of everything that an experiment names."""
 
+    experiment: Experiment
     cache: DataCache
     limit: int  # bytes of the whole cache
     report: Report
@@ -63,6 +65,17 @@ class DataFetcher:
         self._running: dict[int, threading.Event] = {}  # ids of experiments whose data is being fetched
         self._copying: dict[tuple[int, HostName], threading.Event] = {}  # the same of copies to hosts
         self.copies = DataCopies(server, hosts)
+
+    def check_team_data(self, plans: Sequence[Plan], user: str, team_project: str | None) -> None:
+        """Check that an experiment of a team's user may read what its `data` names; nothing on another server.
+
+        Raises:
+            Refused: it is the data of a project to which the experiment does not belong.
+        """
+        urls = {parse_data_url(source.url) for plan in plans for source in plan.policy.data}
+        if self._hosts.rules is not None:
+            for url in sorted((url for url in urls if url.scheme is DataScheme.DATA), key=str):
+                check_job_space(find_space(url.names, user), user, team_project)
 
     def check_plans(self, plans: Sequence[Plan], passed: Collection[str] = ()) -> None:
         """Refuse data that the server may not fetch, or that its hosts would not see, and keys that jobs may not have.
@@ -99,7 +112,7 @@ class DataFetcher:
         try:
             variables = VariableSeals(self._hosts.settings.home, self._server).open(experiment)
             with ExitStack() as hold:
-                fetch = _Fetch(cache, self._spec.size * _MIB, report, stop, hold, variables)
+                fetch = _Fetch(experiment, cache, self._spec.size * _MIB, report, stop, hold, variables)
                 sources = [(source.folder, parse_data_url(source.url)) for source in experiment.plan.policy.data]
                 places = {folder: str(self._fetch_source(url, fetch)) for folder, url in sources}
                 cache.note_use(experiment.id, places)
@@ -164,16 +177,18 @@ class DataFetcher:
     def find_target(self, experiment: Experiment, host: HostName | None) -> LaunchTarget:
         """Return how the jobs of an experiment see the storage on a host. None: the first host."""
         target = self._hosts.find_target(host)
-        return replace(target, view=self._make_view(experiment, host)) if experiment.plan.policy.data else target
+        if experiment.plan.policy.data:
+            return replace(target, view=self._make_view(experiment, host))
+        return replace(target, view=self._view_spaces(experiment))
 
     def find_view(self, experiment: Experiment, host: HostName) -> DataView | None:
-        """Return where a host has the data of an experiment; None when it names none.
+        """Return where a host has the data of an experiment; None: the whole data folder.
 
         Raises:
             EngineError: the data is no longer there.
         """
         if not experiment.plan.policy.data:
-            return None
+            return self._view_spaces(experiment)
         view = self._make_view(experiment, host)
         if not view.parts:
             raise EngineError("its data is gone from the cache", "run `riseml train` again", permanent=True)
@@ -215,6 +230,14 @@ class DataFetcher:
         volumes = {place: Volume(self.copies.name_volume(key)) for place, key in keys.items() if key}
         return DataView(folder, tuple((name, volumes.get(place, place)) for name, place in parts))
 
+    def _view_spaces(self, experiment: Experiment) -> DataView | None:
+        """Return the data of a team that an experiment reads; None: the server is for one user."""
+        root = self._hosts.roots.data
+        if self._hosts.rules is None or isinstance(root, Volume):
+            return None
+        spaces = list_job_spaces(experiment.owner.user, experiment.team_project)
+        return DataView(root, tuple((space.path, f"{root}/{space.folder}") for space in spaces))
+
     def _list_sets_of(self, experiment: Experiment) -> frozenset[str]:
         """Return the keys of the sets in the cache that an experiment reads."""
         if not experiment.plan.policy.data:
@@ -229,7 +252,7 @@ class DataFetcher:
 
     def _fetch_source(self, url: DataUrl, fetch: _Fetch) -> Path:
         if url.scheme is DataScheme.DATA:
-            return self._find_folder(url)
+            return self._find_folder(url, fetch.experiment)
         store = add_passed_keys(find_store(read_stores(self._hosts.settings.home), url), fetch.variables)
 
         def note(received: int, total: int, trouble: str) -> None:
@@ -238,13 +261,28 @@ class DataFetcher:
             fetch.report(WorkReport(Work.DATA, subject, received, max(received, total) or None))
 
         note(0, 0, "")
-        request = FetchRequest(url, open_remote(url, store), fetch.limit, store.etag_is_md5, fetch.stop, note)
+        # what one user's keys have fetched is not for another, who may not read it at its store
+        is_own = self._hosts.rules is not None and store.passed_keys
+        request = FetchRequest(
+            url,
+            open_remote(url, store),
+            fetch.limit,
+            store.etag_is_md5,
+            fetch.stop,
+            note,
+            holder=fetch.experiment.owner.user if is_own else "",
+        )
         return fetch_set(fetch.cache, request, fetch.hold)
 
-    def _find_folder(self, url: DataUrl) -> Path:
+    def _find_folder(self, url: DataUrl, experiment: Experiment) -> Path:
         """Return a folder of the data folder, as the hosts see it."""
         root = self._check_data_folder(url)
         path = root / url.path
+        if self._hosts.rules is not None:
+            named = find_space(url.names, experiment.owner.user)
+            check_job_space(named, experiment.owner.user, experiment.team_project)
+            root = root / named.space.folder
+            path = root.joinpath(*named.below)
         first = next(iter(self._hosts.names), None)
         if first is None or not self._hosts.is_this_machine(first):
             return path  # the engine reports when it is missing

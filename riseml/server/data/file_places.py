@@ -23,6 +23,7 @@ from riseml.files.storage_files import StorageFiles
 from riseml.job_programs.folder_paths import FOLDER
 from riseml.model import Experiment, Mount, Owner
 from riseml.planning.launch import DATA, OUTPUT, output_folder
+from riseml.server.data.team_data import DataSpace, open_space, prepare_spaces
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.storage_mounts import Root, describe_root
 from riseml.spec.pool.types import Volume
@@ -82,6 +83,24 @@ def open_data(hosts: HostSet, owner: Owner, *, writes: bool) -> StorageFiles:
         )
     mount = Mount(_name_source(root), DATA, read_only=not writes, volume=root if isinstance(root, Volume) else None)
     return _find_access(hosts, host, "data:/").open_storage(StorageRequest("data:/", mount))
+
+
+def open_team_data(hosts: HostSet, space: DataSpace, *, writes: bool) -> StorageFiles:
+    """Return the files in a space of a team's data. The caller was checked (`check_access`).
+
+    Raises:
+        Unreachable: the host that has it does not answer.
+    """
+    host = next(iter(hosts.names), None)
+    root = hosts.find_target(host).roots.data
+    title = f"data://{space.path}"
+    if _is_visible(hosts, root, host):
+        path = Path(str(root))
+        return LocalFiles(
+            title, partial(_open_space, path, space), partial(_open_space_to_write, path, space), owner=None
+        )
+    mount = Mount(f"{_name_source(root)}/{space.folder}", DATA, read_only=not writes, makes=True)
+    return _find_access(hosts, host, title).open_storage(StorageRequest(title, mount))
 
 
 def _is_visible(hosts: HostSet, root: Root, host: HostName | None) -> bool:
@@ -156,6 +175,23 @@ def _open_data(root: Path) -> int:
         raise NotFound(f"there is no data folder {root}", "`riseml cp FILE data://` makes it") from None
     except OSError as error:
         raise EngineError(f"the data folder {root} cannot be opened: {error.strerror}") from error
+
+
+def _open_space(root: Path, space: DataSpace) -> int:
+    try:
+        return open_space(root, space, makes=False)
+    except FileNotFoundError:
+        raise NotFound(f"nothing is in data://{space.path}", f"`riseml cp FILE data://{space.path}/`") from None
+    except OSError as error:
+        raise EngineError(f"the data folder {root / space.folder} cannot be opened: {error.strerror}") from error
+
+
+def _open_space_to_write(root: Path, space: DataSpace) -> int:
+    prepare_spaces(root, [space])
+    problem = find_intruder(root.absolute(), {_SUPERUSER, os.geteuid()})
+    if problem is not None:
+        raise Refused(f"the data folder {root} is not safe: {problem}", "choose another one in RISEML_DATA")
+    return _open_space(root, space)
 
 
 def _open_data_to_write(root: Path, owner: Owner) -> int:

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
-from riseml.base.errors import DiskFull, EngineError, RisemlError, StoreError, Unreachable
+from riseml.base.errors import DiskFull, EngineError, Refused, RisemlError, StoreError, Unreachable
 from riseml.base.faultpoints import Point, reach
 from riseml.base.names import BUILD, HostName
 from riseml.base.records import dataclass
@@ -50,11 +50,12 @@ from riseml.executors.this_machine.disk_use import find_full_disk
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.files.storage.capsule_files import pack_capsule_files
 from riseml.files.storage.outputs import pack_output, prepare_data, prepare_output
-from riseml.model import Experiment, Frame, JobKey, Launch
+from riseml.model import Experiment, Frame, Image, JobKey, Launch, Mount
 from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
 from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_reclaimer import CACHE, HOME, DiskReclaimer, DiskTrouble, DiskWatch
+from riseml.server.data.team_data import list_job_spaces, prepare_spaces
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.reconcile.activities import Activities, name_data
 from riseml.server.reconcile.capsule_writer import CapsuleWriter
@@ -292,11 +293,29 @@ class Actor:
             return
         prepare_output(root, experiment, config)
         if isinstance(self.hosts.roots.data, str):
-            prepare_data(Path(self.hosts.roots.data))
+            self._prepare_data(Path(self.hosts.roots.data), experiment)
         with ThreadPoolExecutor(1, thread_name_prefix="capsule") as beside:
             written = beside.submit(self.capsules.begin_in_output, root, experiment, config)
             executor.prepare(self._make_share(host, experiment, action.subnet, config))
         written.result()
+
+    def _prepare_data(self, root: Path, experiment: Experiment) -> None:
+        """Make the folders that the jobs of an experiment read as /data, where they are missing."""
+        if self.hosts.rules is None:
+            prepare_data(root)
+        else:
+            prepare_spaces(root, list_job_spaces(experiment.owner.user, experiment.team_project))
+
+    def _list_space_mounts(self, experiment: Experiment) -> tuple[Mount, ...]:
+        """Return the mounts with which a host makes the folders that the jobs of a team's experiment read."""
+        root = self.hosts.roots.data
+        if self.hosts.rules is None or not isinstance(root, str):
+            return ()
+        spaces = list_job_spaces(experiment.owner.user, experiment.team_project)
+        return tuple(
+            Mount(f"{root}/{space.folder}", f"/spaces/{place}", read_only=True, makes=True)
+            for place, space in enumerate(spaces)
+        )
 
     def _find_own_root(self, host: HostName, experiment: Experiment) -> Path | None:
         """Return the root of outputs when the server itself makes the experiment's folder; None when the host makes it.
@@ -316,7 +335,8 @@ class Actor:
         if not experiment.reads and self._find_own_root(host, experiment) is None:
             root, other_mounts = self.hosts.find_mounts()
             capsule = self.capsules.begin_capsule(experiment, config)
-            output = Output(root, pack_output(experiment, config, capsule), other_mounts)
+            spaces = self._list_space_mounts(experiment)
+            output = Output(root, pack_output(experiment, config, capsule), (*other_mounts, *spaces))
         creates_network = experiment.network_host in (None, host)
         return HostSetup(experiment.id, subnet, experiment.network, creates_network, self.hosts.encrypted, output)
 
@@ -380,6 +400,7 @@ class Actor:
 
         try:
             image = choose_image(experiment, action.reference)
+            self._check_image(image)
             with self.activities.open_activity(action.host, action.reference) as report:
                 files = self._find_files(experiment)
                 read_lines = partial(self._read_build_lines, experiment)
@@ -389,6 +410,18 @@ class Actor:
             with _log_errors_translated():
                 self.logs.finish_job(key)  # after the last line of its output
             self.notifier.publish_records(experiment.id)
+
+    def _check_image(self, image: Image) -> None:
+        """Check that the admin of a team's server still allows an image, whenever its submission was accepted.
+
+        Raises:
+            EngineError: not any more (permanent).
+        """
+        if self.hosts.rules is not None:
+            try:
+                self.hosts.rules.check_image(image.base)
+            except Refused as error:
+                raise EngineError(error.message, error.hint, permanent=True) from None
 
     def _read_build_lines(self, experiment: Experiment) -> list[str]:
         with _log_errors_translated():

@@ -82,6 +82,17 @@ def test_another_content_is_another_set(scene: Scene) -> None:
     assert ((first / "labels").read_bytes(), (second / "labels").read_bytes()) == (b"0 1 2", b"3 4 5")
 
 
+def test_what_the_keys_of_a_user_have_fetched_is_fetched_again_for_another(scene: Scene) -> None:
+    places = []
+    for holder in ("paul", "ann", ""):
+        scene.order = replace(scene.order, holder=holder)
+        count = len(scene.remote.ranges)
+        places.append(scene.fetch())
+        assert len(scene.remote.ranges) > count, "no hit says that another user has it"
+        assert scene.fetch() == places[-1]
+    assert len(set(places)) == 3
+
+
 def test_a_store_that_is_away_for_a_while_only_delays(scene: Scene) -> None:
     scene.order = replace(scene.order, patience=60.0)
     scene.remote.troubles = [StoreUnavailable("the store answers 503")]

@@ -32,7 +32,8 @@ from riseml.server.api.views.named_experiments import check_changeable, find_det
 from riseml.server.api.views.record_views import show_time
 from riseml.server.api.views.saved_views import show_saved, show_saved_summary
 from riseml.server.clock import now
-from riseml.server.data.file_places import open_data, open_output
+from riseml.server.data.file_places import open_data, open_output, open_team_data
+from riseml.server.data.team_data import check_access, find_space
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services, Stores
@@ -108,8 +109,8 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/files", response_model=wire.FileListing)
     def list_files(caller: CallerOf, place: PlaceQuery, page: Annotated[_ListingQuery, Depends()]) -> Response:
-        request = ListRequest(place.path, page.after or None, page.limit, page.deep)
-        listing = _open_storage(place, caller, services).list_files(request)
+        opened = _open_storage(place, caller, services)
+        listing = opened.files.list_files(ListRequest(opened.path, page.after or None, page.limit, page.deep))
         return Response(json.dumps(_show_page(listing)), media_type="application/json")
 
     @router.get("/files/content", response_class=StreamingResponse, responses=_BINARY_ANSWER)
@@ -119,51 +120,66 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
         start: Annotated[int, Query(ge=0, le=_LARGEST_FILE)] = 0,
         etag: Annotated[str, Query(max_length=200)] = "",
     ) -> StreamingResponse:
-        return _send_content(_open_storage(place, caller, services).read_file(place.path, start, etag or None), start)
+        opened = _open_storage(place, caller, services)
+        return _send_content(opened.files.read_file(opened.path, start, etag or None), start)
 
     @router.put("/files/content", openapi_extra=_BINARY_BODY)
     async def write_file(
         caller: CallerOf, place: PlaceQuery, upload: Annotated[_UploadQuery, Depends()], request: Request
     ) -> wire.FileView:
-        file = FileUpload(place.path, upload.upload, upload.size, upload.offset, upload.mtime, upload.executable)
-        files = await asyncio.to_thread(_open_storage, place, caller, services, writes=True)
-        return _show_file(await _receive_content(await asyncio.to_thread(files.write_file, file), request))
+        opened = await asyncio.to_thread(_open_storage, place, caller, services, writes=True)
+        file = FileUpload(opened.path, upload.upload, upload.size, upload.offset, upload.mtime, upload.executable)
+        return _show_file(await _receive_content(await asyncio.to_thread(opened.files.write_file, file), request))
 
 
 def _add_changing_routes(router: APIRouter, services: Services) -> None:
     @router.post("/files/folder")
     def make_folder(caller: CallerOf, place: PlaceQuery) -> wire.FileView:
-        files = _open_storage(place, caller, services, writes=True)
-        files.make_folder(place.path)
-        return _show_file(files.list_files(ListRequest(place.path, limit=0)).at)
+        opened = _open_storage(place, caller, services, writes=True)
+        opened.files.make_folder(opened.path)
+        return _show_file(opened.files.list_files(ListRequest(opened.path, limit=0)).at)
 
     @router.post("/files/link")
     def make_link(
         caller: CallerOf, place: PlaceQuery, target: Annotated[str, Query(min_length=1, max_length=4096)]
     ) -> wire.FileView:
-        return _show_file(_open_storage(place, caller, services, writes=True).make_link(place.path, target))
+        opened = _open_storage(place, caller, services, writes=True)
+        return _show_file(opened.files.make_link(opened.path, target))
 
     @router.post("/files/remove")
     def remove_files(caller: CallerOf, place: PlaceQuery) -> wire.RemovalView:
-        if not place.path:
+        opened = _open_storage(place, caller, services, writes=True)
+        if not opened.path:
             raise UsageError("riseml does not remove the root of a storage", "name what is in it")
-        files = _open_storage(place, caller, services, writes=True)
         if place.root == "output":
-            check_removable(parse_id(place.of), caller, services.stores, files)
-        removed = files.remove_files(place.path, MOST_ENTRIES)
+            check_removable(parse_id(place.of), caller, services.stores, opened.files)
+        removed = opened.files.remove_files(opened.path, MOST_ENTRIES)
         return {"path": place.path, **removed._asdict()}  # type: ignore[typeddict-item]  # the fields have these names
 
 
-def _open_storage(place: _PlaceQuery, caller: Caller, services: Services, *, writes: bool = False) -> StorageFiles:
+@dataclass(frozen=True, slots=True)
+class _OpenedPlace:
+    """A path in opened files."""
+
+    files: StorageFiles
+    path: str  # below their root; empty: the root
+
+
+def _open_storage(place: _PlaceQuery, caller: Caller, services: Services, *, writes: bool = False) -> _OpenedPlace:
+    if place.root == "data" and services.hosts.rules is not None:
+        named = find_space([name for name in place.path.split("/") if name], caller.user)
+        check_access(named.space, caller, writes=writes)
+        return _OpenedPlace(open_team_data(services.hosts, named.space, writes=writes), "/".join(named.below))
     if place.root == "data":
-        return open_data(services.hosts, caller.owner, writes=writes)
+        return _OpenedPlace(open_data(services.hosts, caller.owner, writes=writes), place.path)
     canonical_id = parse_id(place.of)
     if canonical_id.job is not None:
         raise UsageError(f"{canonical_id} is a job", f"output://{canonical_id.number} has the files of all jobs")
     details = find_details(canonical_id, caller, services.stores)
     if writes:
         check_changeable(caller, details)
-    return open_output(services.hosts, [detail.experiment for detail in details], canonical_id)
+    members = [detail.experiment for detail in details]
+    return _OpenedPlace(open_output(services.hosts, members, canonical_id), place.path)
 
 
 def _send_content(pieces: Iterator[bytes], start: int) -> StreamingResponse:

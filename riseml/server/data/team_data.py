@@ -1,0 +1,182 @@
+"""The data of a team: what `data://` and the /data of a job mean on a team's server.
+
+    RISEML_DATA/team/...         data://team/x       everyone reads it, admins write it
+    RISEML_DATA/projects/P/...   data://project/P/x  the members of the team project P
+    RISEML_DATA/users/U/...      data://user/x, data://x   U alone
+
+A job reads /data/team, /data/user and, if it belongs to a team project, /data/project/P, and nothing else: each is a
+mount of its own, read-only. Everything in these folders belongs to the server, and nobody else changes it. So no user
+can put a link where the server or an engine follows it: `riseml.job_programs.folder_links` makes none that leads out of
+its folder. The folders above are for the server alone, and other users of the machine reach nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from riseml.base.errors import EngineError, NotFound, Refused, UsageError
+from riseml.base.folders import open_folder
+from riseml.base.records import dataclass
+from riseml.base.roles import Role
+from riseml.files.storage.outputs import prepare_data
+from riseml.model import Caller
+
+_PRIVATE = 0o700  # of the folders above the spaces
+_OPEN = 0o755  # of a space, which a job reads as its own user
+
+
+class SpaceKind(enum.Enum):
+    """Whose data a space has. The values are the first words of addresses and of paths in /data."""
+
+    TEAM = "team"
+    PROJECT = "project"
+    USER = "user"
+
+
+_ABOVE = {SpaceKind.PROJECT: "projects", SpaceKind.USER: "users"}
+
+
+@dataclass(frozen=True, slots=True)
+class DataSpace:
+    """The data of the team, of a team project or of a user."""
+
+    kind: SpaceKind
+    name: str = ""  # of the project or the user; empty: the team's
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """Its folder below the root of data."""
+        return PurePosixPath(_ABOVE[self.kind], self.name) if self.name else PurePosixPath(self.kind.value)
+
+    @property
+    def path(self) -> str:
+        """Its path in /data of jobs, and after `data://`."""
+        return f"{self.kind.value}/{self.name}" if self.kind is SpaceKind.PROJECT else self.kind.value
+
+
+TEAM = DataSpace(SpaceKind.TEAM)
+
+
+@dataclass(frozen=True, slots=True)
+class SpacePath:
+    """A path in a space."""
+
+    space: DataSpace
+    below: tuple[str, ...]  # the path in its folder, name by name
+    prefix: str  # what the user wrote before that; empty: nothing, which means the user's own
+
+
+def find_space(names: Sequence[str], user: str) -> SpacePath:
+    """Return the space of a path after `data://`.
+
+    Args:
+        names: the path, name by name.
+        user: who has written it.
+
+    Raises:
+        UsageError: a project is missing.
+    """
+    match names:
+        case [SpaceKind.TEAM.value, *below]:
+            return SpacePath(TEAM, tuple(below), SpaceKind.TEAM.value)
+        case [SpaceKind.PROJECT.value, project, *below] if project:
+            space = DataSpace(SpaceKind.PROJECT, project)
+            return SpacePath(space, tuple(below), space.path)
+        case [SpaceKind.PROJECT.value, *_]:
+            raise UsageError("data://project names no project", "write data://project/NAME, with a project of yours")
+        case [SpaceKind.USER.value, *below]:
+            return SpacePath(DataSpace(SpaceKind.USER, user), tuple(below), SpaceKind.USER.value)
+        case _:
+            return SpacePath(DataSpace(SpaceKind.USER, user), tuple(names), "")
+
+
+def list_job_spaces(user: str, team_project: str | None) -> tuple[DataSpace, ...]:
+    """Return what a job reads.
+
+    Args:
+        user: of its experiment.
+        team_project: to which the experiment belongs; None: to its user alone.
+    """
+    project = () if team_project is None else (DataSpace(SpaceKind.PROJECT, team_project),)
+    return (TEAM, *project, DataSpace(SpaceKind.USER, user))
+
+
+def check_job_space(path: SpacePath, user: str, team_project: str | None) -> None:
+    """Check that an experiment may read what its `data` names.
+
+    Raises:
+        Refused: it is the data of another project.
+    """
+    if path.space not in list_job_spaces(user, team_project):
+        raise Refused(
+            f"train.data: an experiment reads data://{path.space.path} only when it belongs to that project",
+            f"write `project: {path.space.name}` into riseml.yml, if you are a member",
+        )
+
+
+def check_access(space: DataSpace, caller: Caller, *, writes: bool) -> None:
+    """Check that a caller may read or write the files of a space.
+
+    Raises:
+        NotFound: it is that of a project which the caller does not see.
+        Refused: the caller may read, and not write; or the key is for one project.
+    """
+    is_bound = caller.project is not None and space != DataSpace(SpaceKind.PROJECT, caller.project)
+    match space.kind:
+        case SpaceKind.PROJECT:
+            role = dict(caller.projects).get(space.name)
+            if is_bound or (role is None and caller.role is not Role.ADMIN):
+                raise NotFound(f"there is no project {space.name}", "`riseml project` lists yours")
+            if writes and caller.role is not Role.ADMIN and (role is None or role < Role.MEMBER):
+                raise Refused(f"you may only read data://{space.path}", "its maintainer makes you a member")
+        case SpaceKind.TEAM if writes and (is_bound or caller.role is not Role.ADMIN):
+            raise Refused("only admins write data://team", "copy to data://user/, or ask an admin")
+        case SpaceKind.USER if is_bound:
+            raise Refused(f"this key is for the project {caller.project} alone", f"use data://project/{caller.project}")
+
+
+def prepare_spaces(root: Path, spaces: Sequence[DataSpace]) -> None:
+    """Make the folders of spaces that are missing, below folders that only the server enters.
+
+    Raises:
+        EngineError: one cannot be made, or is a link or a file (permanent).
+    """
+    prepare_data(root)
+    for space in spaces:
+        try:
+            os.close(open_space(root, space, makes=True))
+        except OSError as error:
+            raise EngineError(
+                f"the data folder {root / space.folder} cannot be made: {error.strerror or error}",
+                "look at it, or choose another root in RISEML_DATA",
+                permanent=True,
+            ) from error
+
+
+def open_space(root: Path, space: DataSpace, *, makes: bool) -> int:
+    """Return a descriptor of the folder of a space; no part of it is followed through a link.
+
+    Raises:
+        OSError: it cannot be opened or made.
+    """
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    *above, last = space.folder.parts
+    for part, mode in (*((name, _PRIVATE) for name in above), (last, _OPEN)):
+        try:
+            inner = _open_part(folder, part, mode, makes=makes)
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
+def _open_part(folder: int, name: str, mode: int, *, makes: bool) -> int:
+    if not makes:
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    inner = open_folder(folder, name, mode)
+    if os.fstat(inner).st_uid == os.geteuid():
+        os.fchmod(inner, mode)  # whatever the umask, or an engine that has made it
+    return inner
