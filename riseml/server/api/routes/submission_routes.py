@@ -33,6 +33,7 @@ from riseml.server.api.submissions.submit import (
     make_new_experiments,
     plan_submission,
 )
+from riseml.server.api.submissions.team_checks import check_for_team, find_project_spaces, give_to_project
 from riseml.server.api.submissions.team_submission import check_priority
 from riseml.server.api.submissions.upload_room import make_room_for_next
 from riseml.server.api.views.named_experiments import find_details, show_details
@@ -40,7 +41,7 @@ from riseml.server.api.waiting import wait_for_any_host, wait_for_pool_file
 from riseml.server.clock import now
 from riseml.server.hosts.missing_parts import find_missing_data, find_missing_image
 from riseml.server.log_line import write_line
-from riseml.server.services import Services, Stores
+from riseml.server.services import Services
 from riseml.store.insertion import NewExperiments, admit_all
 
 Digest = Annotated[str, Path(max_length=64, description="the SHA-256 of the project's files, in hex")]
@@ -72,7 +73,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/plans")
     def plan(submission: Submission, caller: CallerOf) -> wire.PlanView:
-        planned = plan_submission(submission, services.stores.snapshots)
+        planned = plan_submission(submission, caller, services)
         if submission.get("pull"):
             planned = pull_images(planned, services.hosts)
         return show_plan(submission, planned, caller, services, now())
@@ -83,15 +84,16 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         if experiment is not None:
             response.status_code = 200
             return experiment
-        planned = _plan_and_check_room(submission, services)
+        planned = _plan_and_check_room(submission, caller, services)
         if submission.get("pull"):
             planned = pull_images(planned, services.hosts)
         reach(Point.REQUEST_READ)
+        give_to_project(submission.get("snapshot") or "", planned.spec.project, caller, services)
         return _store_submission(make_new_experiments(submission, planned, caller), caller, services, response)
 
     @router.post("/experiments/check", status_code=204, response_class=Response)
     def check(submission: Submission, caller: CallerOf) -> Response:
-        make_new_experiments(submission, _plan_and_check_room(submission, services), caller)
+        make_new_experiments(submission, _plan_and_check_room(submission, caller, services), caller)
         return Response(status_code=204)
 
     @router.post("/tensorboards", status_code=201, responses=_KNOWN_KEY)
@@ -103,7 +105,9 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
             return experiment
         _check_choice(request.get("executor"), services)
         submitted = make_tensorboard(request, caller, services)
-        check_room([submitted.plans[0][0]], services)
+        plans = [submitted.plans[0][0]]
+        check_for_team(plans, (), caller, services)
+        check_room(plans, services)
         return _store_submission(submitted, caller, services, response)
 
 
@@ -139,39 +143,42 @@ def _add_snapshot_routes(router: APIRouter, services: Services) -> None:
     snapshots = services.stores.snapshots
 
     @router.head("/snapshots/{digest}", responses=_NO_BODY, response_class=Response)
-    def has_snapshot(digest: Digest) -> Response:
-        return Response(status_code=200 if snapshots.has_snapshot(digest) else 404)
+    def has_snapshot(digest: Digest, caller: CallerOf) -> Response:
+        spaces = find_project_spaces(caller, services.hosts)
+        return Response(status_code=200 if snapshots.has_snapshot(digest, spaces) else 404)
 
     @router.put("/snapshots/{digest}", status_code=201, response_class=Response, openapi_extra=_BINARY_BODY)
-    async def put_snapshot(digest: Digest, request: Request) -> Response:
+    async def put_snapshot(digest: Digest, caller: CallerOf, request: Request) -> Response:
+        spaces = find_project_spaces(caller, services.hosts)
         async with make_room_for_next(services.data.disks):
-            await snapshots.receive_archive(digest, request.stream())
+            await snapshots.receive_archive(digest, request.stream(), spaces)
         return Response(status_code=201)
 
     @router.put("/snapshots/{digest}/manifest", openapi_extra=_BINARY_BODY)
-    async def put_manifest(digest: Digest, request: Request) -> wire.MissingContents:
+    async def put_manifest(digest: Digest, caller: CallerOf, request: Request) -> wire.MissingContents:
         data = await read_manifest_body(request.stream())
+        spaces = find_project_spaces(caller, services.hosts)
         async with make_room_for_next(services.data.disks):
-            return {"missing": await asyncio.to_thread(snapshots.receive_manifest, digest, data)}
+            return {"missing": await asyncio.to_thread(snapshots.receive_manifest, digest, data, spaces)}
 
     @router.post("/snapshots/{digest}/contents", openapi_extra=_BINARY_BODY)
-    async def post_contents(digest: Digest, request: Request) -> wire.MissingContents:
+    async def post_contents(digest: Digest, caller: CallerOf, request: Request) -> wire.MissingContents:
+        spaces = find_project_spaces(caller, services.hosts)
         async with make_room_for_next(services.data.disks):
-            return {"missing": await snapshots.receive_contents(digest, request.stream())}
+            return {"missing": await snapshots.receive_contents(digest, request.stream(), spaces)}
 
     @router.post("/packs/{name}", status_code=204, response_class=Response)
-    async def take_pack(name: PackName) -> Response:
+    async def take_pack(name: PackName, caller: CallerOf) -> Response:
         async with make_room_for_next(services.data.disks):
-            await asyncio.to_thread(snapshots.take_pack, name)
+            await asyncio.to_thread(snapshots.take_pack, name, find_project_spaces(caller, services.hosts))
         return Response(status_code=204)
 
 
-def _plan_and_check_room(submission: wire.Submission, services: Services) -> Planned:
+def _plan_and_check_room(submission: wire.Submission, caller: Caller, services: Services) -> Planned:
     """Return the plans, after checking the user's choice of an executor and the room on the hosts."""
-    planned = plan_submission(submission, services.stores.snapshots)
+    planned = plan_submission(submission, caller, services)
     _check_choice(submission.get("executor"), services)
-    templates = () if planned.search is None else tuple(plan for _, plan in planned.search.templates)
-    check_room((*planned.plans, *templates), services, list_passed(planned.spec.train))
+    check_room(planned.list_plans(), services, list_passed(planned.spec.train))
     return planned
 
 
@@ -199,14 +206,14 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/snapshots/{digest}", response_class=StreamingResponse, responses=_TAR_ANSWER)
     def read_snapshot(digest: Digest, caller: CallerOf) -> StreamingResponse:
-        return StreamingResponse(write_tar(find_files(digest, caller, services.stores)), media_type="application/x-tar")
+        return StreamingResponse(write_tar(find_files(digest, caller, services)), media_type="application/x-tar")
 
     @router.post("/reruns/check")
-    def check_rerun(needs: Needs) -> wire.MissingParts:
+    def check_rerun(needs: Needs, caller: CallerOf) -> wire.MissingParts:
         check_text(needs)
         missing: list[wire.MissingPart] = []
         code = needs.get("code")
-        if code and not services.stores.snapshots.has_snapshot(code):
+        if code and not services.stores.snapshots.has_snapshot(code, find_project_spaces(caller, services.hosts)):
             missing.append({"part": "code", "message": f"the project's files {code[:12]} are not on the server"})
         for image in needs.get("images", []):
             if why := find_missing_image(services.hosts, image["image"], image["digest"]):
@@ -216,14 +223,16 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
         return {"missing": missing}
 
 
-def find_files(digest: str, caller: Caller, stores: Stores) -> ProjectFiles:
+def find_files(digest: str, caller: Caller, services: Services) -> ProjectFiles:
     """Return a project's files.
 
     Raises:
-        NotFound: the server does not have them, or the caller sees no experiment with them.
+        NotFound: the server does not have them, or the caller neither has sent them nor sees an experiment with them.
     """
+    stores = services.stores
     is_seen = sees_everything(caller) or stores.experiments.sees_snapshot(caller, digest)
-    files = stores.snapshots.find_files(digest) if is_seen else None
+    spaces = None if is_seen else find_project_spaces(caller, services.hosts)
+    files = stores.snapshots.find_files(digest, spaces)
     if files is None:
         raise NotFound(
             f"the project's files {digest[:12]} are not on the server any more",

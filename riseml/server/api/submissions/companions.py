@@ -41,12 +41,14 @@ def make_tensorboard(request: wire.TensorBoardRequest, caller: Caller, services:
     """Return the record to store for a TensorBoard.
 
     Raises:
-        Refused: the outputs are on several hosts, or the server's stores.yml gives jobs no keys for their logs.
+        Refused: the outputs are on several hosts, or another user's; or the server's stores.yml gives jobs no keys for
+            their logs.
         NotFound: an output folder is gone.
         Unreachable: the host of the outputs does not answer, or is not in the pool.
         RisemlError: as `find_outputs`.
     """
     outputs = find_outputs(request["experiments"], caller, services.stores)
+    _check_owners(outputs, caller, services.hosts)
     host = _find_host(outputs, services.hosts)
     for output in outputs:
         _check_folder(output, services.hosts)
@@ -85,6 +87,17 @@ def _find_named(name: str, caller: Caller, stores: Stores) -> NamedOutputs:
             f"`riseml status {title}` says why",
         )
     return NamedOutputs(title, members, is_set)
+
+
+def _check_owners(outputs: Sequence[NamedOutputs], caller: Caller, hosts: HostSet) -> None:
+    """Refuse outputs of another user of a team's server: they are open to the jobs of that user alone."""
+    foreign = [output for output in outputs if any(member.owner.uid != caller.owner.uid for member in output.members)]
+    if hosts.rules is not None and foreign:
+        owner = foreign[0].members[0].owner.user
+        raise Refused(
+            f"the output of {foreign[0].name} belongs to {owner}, and only jobs of {owner} read it",
+            f"`riseml plot {owner}.{foreign[0].name}` shows its metrics, or copy its logs with `riseml cp`",
+        )
 
 
 def _check_folder(output: NamedOutputs, hosts: HostSet) -> None:

@@ -26,6 +26,7 @@ from riseml.planning.repetition import add_seed, find_first_seed
 from riseml.planning.template import check_values
 from riseml.planning.trial_plan import make_templates, plan_trial
 from riseml.search.propose import choose_first_point
+from riseml.server.api.submissions.team_checks import check_for_team, find_holder, find_project_spaces
 from riseml.server.clock import now
 from riseml.server.hosts.environment_review import review_environment
 from riseml.server.hosts.host_set import HostSet
@@ -35,7 +36,6 @@ from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.resolved import resolve_config
 from riseml.spec.config.types import SEED, Parameter, Resources, Spec, Train
 from riseml.store.insertion import NewExperiments, NewSearch
-from riseml.store.projects.snapshots import SnapshotStore
 
 _IDLE_TIMEOUT = 3600.0  # seconds without anything to do after which a notebook ends
 _TOKEN_BYTES = 24
@@ -52,11 +52,16 @@ class Planned:
     resolved: Resolved = ()  # images that the registry has resolved; the loop resolves the other tags
     search: NewSearch | None = None  # None: every experiment is made now
 
+    def list_plans(self) -> tuple[Plan, ...]:
+        """Return all plans, also those of later trials."""
+        return (*self.plans, *(() if self.search is None else (plan for _, plan in self.search.templates)))
 
-def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Planned:
+
+def plan_submission(submission: wire.Submission, caller: Caller, services: Services) -> Planned:
     """Parse and plan a submission; store nothing.
 
     Raises:
+        Refused: a team's server does not run it for this caller.
         UsageError: a value holds a NUL character, which no process and no store accepts; or a line of `run` has a
             parameter where its value would need quoting and no quoting is safe; or no point meets the constraints.
         SpecError: the file has problems.
@@ -65,7 +70,16 @@ def plan_submission(submission: wire.Submission, snapshots: SnapshotStore) -> Pl
     check_text(submission)
     spec = load_config(submission["config"], submission["file"], read_overrides(submission))
     snapshot = submission.get("snapshot")
-    manifest = snapshots.load_manifest(snapshot) if snapshot else Manifest()
+    manifest = Manifest()
+    if snapshot:
+        spaces = find_project_spaces(caller, services.hosts)
+        manifest = services.stores.snapshots.load_manifest(snapshot, spaces)
+    planned = _plan(submission, spec, replace(manifest, holder=find_holder(spec.project, caller, services.hosts)))
+    check_for_team(planned.list_plans(), planned.resolved, caller, services)
+    return planned
+
+
+def _plan(submission: wire.Submission, spec: Spec, manifest: Manifest) -> Planned:
     search = _plan_search(spec.train)
     points = grid_points(spec.train) if search is None else (_choose_first_run(search),)
     notebook = submission.get("notebook")
@@ -234,9 +248,10 @@ def check_choice(executor: str | None, hosts: HostSet) -> None:
         raise make_process_refusal(missing)
     used = hosts.executor_name
     if executor not in (None, used):
+        change = f"`riseml train --executor {executor}` on the server's machine changes that while nothing runs"
         raise Refused(
             f"this riseml server uses the {used} executor, and the submission asks for {executor}",
-            f"`riseml train --executor {executor}` on the server's machine changes that while nothing runs",
+            change if hosts.rules is None else f"leave out `--executor {executor}`: the admin chooses what runs jobs",
         )
     if executor is None and used == PROCESS and not hosts.has_chosen_processes():
         raise make_process_refusal("")

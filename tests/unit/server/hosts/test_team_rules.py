@@ -32,7 +32,7 @@ def make_hosts(home: Path, rules: TeamRules | None, pool: str = "", **settings: 
     if pool:
         (home / "pool.yml").write_text(pool)
     made = replace(Settings(home, home / "output", home / "data"), **settings)  # type: ignore[arg-type]  # of the test
-    return HostSet(made, "5e17e4", HostPool((), 2.0, lambda *_: None), rules)
+    return HostSet(made, "5e17e4", HostPool((), 2.0, lambda *_: None), rules=rules)
 
 
 Case = tuple[Permission, str, dict[str, object], str]
