@@ -18,7 +18,7 @@ from riseml.base.records import dataclass
 from riseml.data_stores.data_cache import DataCache, HeldSet
 from riseml.data_stores.fetch import FetchRequest, fetch_set
 from riseml.data_stores.remote import open_remote
-from riseml.data_stores.store_file import add_passed_keys, check_passed, find_job_store, find_store, read_stores
+from riseml.data_stores.store_file import Store, add_passed_keys, check_passed, find_job_store, find_store, read_stores
 from riseml.executors.base import Report, Work, WorkReport
 from riseml.model import Environment, Experiment, Plan, World
 from riseml.planning.launch import DataView, LaunchTarget
@@ -96,10 +96,15 @@ class DataFetcher:
             self._check_sight()
         stores = read_stores(self._hosts.settings.home) if fetched or named else ()
         for url in fetched:
+            self._check_store(find_store(stores, url))
             check_passed(find_store(stores, url), passed)
         for name in named:
-            find_job_store(stores, name)
+            self._check_store(find_job_store(stores, name))
         self.saves.check_plans(plans, passed)
+
+    def _check_store(self, store: Store) -> None:
+        if self._hosts.rules is not None:
+            self._hosts.rules.check_store(store.name, insecure=store.insecure)
 
     def fetch_data(self, experiment: Experiment, report: Report) -> None:
         """Fetch the data of an experiment into the cache; return when all of it is there.

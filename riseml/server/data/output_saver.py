@@ -94,7 +94,10 @@ class OutputSaver:
         urls = {plan.policy.save.to for plan in plans if plan.policy.save is not None}
         stores = read_stores(self._hosts.settings.home) if urls else ()
         for url in sorted(urls):
-            check_passed(find_save_store(stores, parse_data_url(url)), passed)
+            store = find_save_store(stores, parse_data_url(url))
+            if self._hosts.rules is not None:
+                self._hosts.rules.check_store(store.name, insecure=store.insecure)
+            check_passed(store, passed)
 
     def find_saves(self, world: World) -> Mapping[int, SaveObservation]:
         """Return the state of the copies of open experiments."""

@@ -103,6 +103,15 @@ class TeamRules:
         if host.url.startswith("tcp://") and host.tls is None:
             self._require(Permission.PLAINTEXT, f"the host {host.name} is {host.url}, without TLS")
 
+    def check_store(self, name: str, *, insecure: bool) -> None:
+        """Check a store of stores.yml that an experiment uses.
+
+        Raises:
+            Refused: it is reached without TLS, and server.yml does not allow that.
+        """
+        if insecure:
+            self._require(Permission.PLAINTEXT, f"stores.yml says `insecure: true` of the store {name}")
+
     def check_plans(self, plans: Iterable[Plan], resolved: Resolved = ()) -> None:
         """Check the images of plans, and what a submission says that these stand for.
 

@@ -24,6 +24,6 @@ def make_host(name: HostName = H1) -> MemoryExecutor:
 def make_hosts(folder: Path, *executors: MemoryExecutor, rules: TeamRules | None = None) -> HostSet:
     """Return hosts that have been asked once."""
     settings = Settings(folder, folder / "output", folder / "data")
-    hosts = HostSet(settings, "5e17e4", HostPool(executors, 2.0, lambda *_: None), rules)
+    hosts = HostSet(settings, "5e17e4", HostPool(executors, 2.0, lambda *_: None), rules=rules)
     hosts.pool.observe_hosts(frozenset(), now())
     return hosts

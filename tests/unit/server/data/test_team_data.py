@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 from dataclasses import replace
@@ -30,7 +31,8 @@ from riseml.server.data.team_data import (
 )
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.team_rules import TeamRules
-from riseml.spec.config.types import DataSource
+from riseml.spec.config.types import DataSource, SaveSection
+from riseml.spec.server.types import Permission
 from tests.unit.control.simulation import change_policy, make_experiment, make_plan
 from tests.unit.server.memory_pool import make_host, make_hosts
 
@@ -230,3 +232,21 @@ def test_a_link_that_leads_to_another_space_is_not_followed(hosts: HostSet, tmp_
     (tmp_path / "data/users/paul/x").symlink_to("../ann/x")
     with pytest.raises(EngineError, match="there is no folder data://x"):
         DataFetcher("5e17e4", hosts).fetch_data(make_own(None, "data://x"), ignore_report)
+
+
+def test_a_store_without_tls_needs_the_word_of_the_admin(tmp_path: Path) -> None:
+    row = {"name": "lab", "urls": ["s3://datasets"], "saves": ["s3://datasets"], "insecure": True, "jobs": True}
+    (tmp_path / "stores.yml").write_text(json.dumps({"stores": [{**row, "endpoint": "http://minio.example.org"}]}))
+    (tmp_path / "stores.yml").chmod(0o600)
+    plan = make_plan("train")
+    uses = (
+        change_policy(plan, data=(DataSource("s3://datasets/x", "x"),)),
+        change_policy(plan, store="lab"),
+        change_policy(plan, save=SaveSection("s3://datasets/y")),
+    )
+    for used in uses:
+        with pytest.raises(Refused, match="`insecure: true` of the store lab") as refused:
+            DataFetcher("5e17e4", make_hosts(tmp_path, make_host(), rules=TeamRules())).check_plans([used])
+        assert "allow: [plaintext]" in (refused.value.hint or "")
+        for rules in (None, TeamRules(frozenset({Permission.PLAINTEXT}))):
+            DataFetcher("5e17e4", make_hosts(tmp_path, make_host(), rules=rules)).check_plans([used])
