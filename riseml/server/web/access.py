@@ -1,8 +1,7 @@
-"""Access to the web page: one-time tokens, sessions and proofs. The only I/O is the file that keeps the key.
+"""Access to the web page at 127.0.0.1: one-time tokens and sessions. The only I/O is the file that keeps the key.
 
 A token from `riseml web` opens one session. A session has two halves: a cookie that scripts cannot read, and a page key
-that the browser keeps for this address alone. A request needs the cookie and a proof: an HMAC of the request with its
-body, made with the page key, a challenge of this server process and a random text. The server takes each proof once.
+that the browser keeps for this address alone. A request needs the cookie and a proof (`page_proofs`).
 Cookies of 127.0.0.1 go to every port of the machine, also to a port of another user: a cookie that leaks there is
 useless without the page key, which is never sent again.
 """
@@ -13,7 +12,6 @@ import hashlib
 import hmac
 import json
 import os
-import re
 import secrets
 import threading
 import time
@@ -21,12 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from riseml.base.records import dataclass
+from riseml.server.web.page_proofs import PageProofs, is_equal
 
 _TOKEN_LIFE = 600.0  # seconds in which a token can be used
 _SESSION_LIFE = 30 * 86_400  # seconds until the page needs a new token
 _MOST_SESSIONS = 100  # at a time; the oldest is ended
-_MOST_PROOFS = 10_000  # for one challenge
-_NONCE = re.compile("[0-9a-f]{32}")
 _MOST_TOKENS = 20  # unused tokens at a time; the oldest is dropped
 _HIGHEST_PORT = 65_535
 _SHOWN = 8  # characters of a session's identity that people see
@@ -63,8 +60,7 @@ class WebAccess:
         self._lock = threading.Lock()
         self._tokens: dict[bytes, float] = {}  # digest of a token -> when it expires
         self._port, self._key, self._sessions = _read_file(file)
-        self.challenge = secrets.token_hex(16)  # each process has its own: proofs for an earlier one are refused
-        self._used: set[str] = set()  # the random texts of proofs for this challenge
+        self.proofs = PageProofs(self.sign)
 
     @property
     def port(self) -> int | None:
@@ -109,7 +105,7 @@ class WebAccess:
             self._sessions[session] = until
             self._write_file()
         cookie = f"{session}.{until}.{self.sign(f'cookie {session} {until}')}"
-        return WebSession(cookie, f"{session}.{self._page_key(session)}")
+        return WebSession(cookie, f"{session}.{self.proofs.make_key(session)}")
 
     def find_session(self, cookie: str) -> str | None:
         """Return the session of a cookie; None when this server did not give it, or when it is too old."""
@@ -117,7 +113,7 @@ class WebAccess:
         until, _, signature = remainder.partition(".")
         if not (until.isascii() and until.isdigit()) or len(until) > 12:
             return None
-        if not _is_equal(signature, self.sign(f"cookie {session} {until}")):
+        if not is_equal(signature, self.sign(f"cookie {session} {until}")):
             return None
         return session if int(until) > self._clock() and session in self._sessions else None
 
@@ -136,31 +132,6 @@ class WebAccess:
                 del self._sessions[name]
             self._write_file()
         return bool(names)
-
-    def is_proven(self, session: str, proof: str, request: str) -> bool:
-        """Return True when the page key of the session made the proof for this request, and it comes once.
-
-        Args:
-            session: of the request.
-            proof: a random text and the HMAC, with a dot between them.
-            request: method, path and query (`GET /api/v1/server`); with a body, its SHA-256 in hex in a second line.
-        """
-        nonce, _, signature = proof.partition(".")
-        if _NONCE.fullmatch(nonce) is None:
-            return False
-        with self._lock:
-            text = f"{self.challenge}\n{nonce}\n{request}".encode("utf-8", "surrogatepass")
-            expected = hmac.new(self._page_key(session).encode(), text, hashlib.sha256).hexdigest()
-            if not _is_equal(signature, expected) or nonce in self._used:
-                return False
-            self._used.add(nonce)
-            if len(self._used) >= _MOST_PROOFS:  # pages get the new challenge with their next answer
-                self._used.clear()
-                self.challenge = secrets.token_hex(16)
-        return True
-
-    def _page_key(self, session: str) -> str:
-        return self.sign(f"page {session}")
 
     def sign(self, text: str) -> str:
         """Return a signature that this server and the next ones make, until the listener is closed for good."""
@@ -191,7 +162,3 @@ def _read_file(file: Path) -> tuple[int | None, bytes, dict[str, int]]:
 
 def _digest_token(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-
-
-def _is_equal(received: str, expected: str) -> bool:
-    return hmac.compare_digest(received.encode("utf-8", "surrogatepass"), expected.encode())

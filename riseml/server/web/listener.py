@@ -22,6 +22,7 @@ from riseml.server.http_config import configure_http
 from riseml.server.web.access import WebAccess
 from riseml.server.web.assets import read_assets, read_frame
 from riseml.server.web.connections import WebConnection
+from riseml.server.web.loopback_entrance import LoopbackEntrance
 from riseml.server.web.proxied_app_auth import ProxiedAppAuth
 from riseml.server.web.proxied_apps import ProxiedApps
 from riseml.server.web.web_auth import WebAuth
@@ -125,7 +126,8 @@ class WebListener:
         """Serve, and return the port."""
         port: int = listeners[0].getsockname()[1]
         app_auth = ProxiedAppAuth(api, self.proxied_apps, read_frame(), self._find_caller)
-        web_auth = WebAuth(api, self.access, read_assets(), app_auth, port, self._find_caller)
+        entrance = LoopbackEntrance(self.access, port, self._find_caller)
+        web_auth = WebAuth(api, entrance, read_assets(), app_auth)
         self._server = _WebServer(configure_http(web_auth, WebConnection))
         self._port = port
         self._serving = asyncio.create_task(self._server.serve(sockets=listeners))

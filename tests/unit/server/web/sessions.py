@@ -7,6 +7,7 @@ import hmac
 import secrets
 
 from riseml.server.web.access import WebAccess, WebSession
+from riseml.server.web.page_proofs import PageProofs
 
 
 class Clock:
@@ -26,7 +27,11 @@ def open_session(access: WebAccess) -> WebSession:
 
 
 def prove(access: WebAccess, session: WebSession, request: str) -> str:
-    key = session.page.partition(".")[2]
+    return prove_with(access.proofs, session.page.partition(".")[2], request)
+
+
+def prove_with(proofs: PageProofs, key: str, request: str) -> str:
+    """Return the proof of a request, made with a page key."""
     nonce = secrets.token_hex(16)
-    text = f"{access.challenge}\n{nonce}\n{request}".encode()
+    text = f"{proofs.challenge}\n{nonce}\n{request}".encode()
     return f"{nonce}.{hmac.new(key.encode(), text, hashlib.sha256).hexdigest()}"

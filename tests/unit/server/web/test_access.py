@@ -35,11 +35,11 @@ def test_a_session_survives_a_restart_and_ends_after_a_month(tmp_path: Path) -> 
     name = later.find_session(session.cookie)
     assert name is not None
     proof = prove(later, session, "GET /api/v1/server")
-    assert later.is_proven(name, proof, "GET /api/v1/server")
-    assert not later.is_proven(name, proof, "GET /api/v1/server"), "a proof holds once"
+    assert later.proofs.is_proven(name, proof, "GET /api/v1/server")
+    assert not later.proofs.is_proven(name, proof, "GET /api/v1/server"), "a proof holds once"
     proof = prove(later, session, "GET /api/v1/server")
-    assert not later.is_proven(name, proof, "GET /api/v1/system")
-    assert not access.is_proven(name, proof, "GET /api/v1/server"), "another process has another challenge"
+    assert not later.proofs.is_proven(name, proof, "GET /api/v1/system")
+    assert not access.proofs.is_proven(name, proof, "GET /api/v1/server"), "another process has another challenge"
     clock.now += 31 * 86_400
     assert later.find_session(session.cookie) is None
 
@@ -47,13 +47,13 @@ def test_a_session_survives_a_restart_and_ends_after_a_month(tmp_path: Path) -> 
 def test_after_many_proofs_there_is_another_challenge(tmp_path: Path) -> None:
     access = WebAccess(tmp_path / "web.json")
     access.remember(4321)
-    session, first = open_session(access), access.challenge
+    session, first = open_session(access), access.proofs.challenge
     name = session.cookie.partition(".")[0]
     proofs = [prove(access, session, "GET /") for _ in range(10_000)]
-    assert all(access.is_proven(name, proof, "GET /") for proof in proofs)
-    assert access.challenge != first
-    assert not any(access.is_proven(name, proof, "GET /") for proof in proofs[:10])
-    assert access.is_proven(name, prove(access, session, "GET /"), "GET /")
+    assert all(access.proofs.is_proven(name, proof, "GET /") for proof in proofs)
+    assert access.proofs.challenge != first
+    assert not any(access.proofs.is_proven(name, proof, "GET /") for proof in proofs[:10])
+    assert access.proofs.is_proven(name, prove(access, session, "GET /"), "GET /")
 
 
 def test_one_session_ends_and_the_others_go_on(tmp_path: Path) -> None:

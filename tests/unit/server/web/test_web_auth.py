@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from riseml.server.gate.request_caller import get_caller
 from riseml.server.web.access import WebAccess, WebSession
 from riseml.server.web.assets import PAGE, Asset
+from riseml.server.web.loopback_entrance import LoopbackEntrance
 from riseml.server.web.proxied_app_auth import ProxiedAppAuth
 from riseml.server.web.proxied_apps import ProxiedApps
 from riseml.server.web.web_auth import CHALLENGE, PROOF, WebAuth
@@ -30,7 +32,8 @@ class EventDecision:
         self.api = AnsweringApi()
         self.access = WebAccess(folder / "web.json")
         proxied_apps = ProxiedAppAuth(self.api, ProxiedApps(self.access.sign), {}, lambda session: ME)
-        self.application = WebAuth(self.api, self.access, ASSETS, proxied_apps, 4711, lambda session: ME)
+        entrance = LoopbackEntrance(self.access, 4711, lambda session: ME)
+        self.application = WebAuth(self.api, entrance, ASSETS, proxied_apps)
         self.session: WebSession = open_session(self.access)
         self.cookie = {"cookie": f"riseml-4711={self.session.cookie}"}
 
@@ -58,6 +61,7 @@ def test_a_proven_request_reaches_the_api_below_its_own_path(gate: EventDecision
     answer = gate.ask_proven("GET", "/api/v1/experiments?limit=5")
     assert (answer.status, answer.body) == (200, b"api:")
     scope = gate.api.scopes[0]
+    assert get_caller(scope) == ME
     assert (scope["path"], scope["raw_path"], scope["query_string"]) == (
         "/v1/experiments",
         b"/v1/experiments",
@@ -121,7 +125,7 @@ def test_the_api_needs_the_cookie_and_the_proof(gate: EventDecision) -> None:
     bare = gate.ask("GET", address)
     assert (bare.status, CHALLENGE in bare.headers) == (401, False)
     unproven = gate.ask("GET", address, gate.cookie)
-    assert (unproven.status, unproven.headers[CHALLENGE]) == (401, gate.access.challenge)
+    assert (unproven.status, unproven.headers[CHALLENGE]) == (401, gate.access.proofs.challenge)
     proof = {PROOF: prove(gate.access, gate.session, f"GET {address}")}
     for other in ("/api/v1/server", f"{address}?all=true"):
         assert gate.ask("GET", other, gate.cookie | proof).status == 401, "it is for another request"
