@@ -325,3 +325,31 @@ quotas = Table(
     Column("record", JSON, nullable=False),  # `control.quotas.OwnQuota`
 )
 """Quotas that an administrator has set; server.yml has those of all others."""
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String(32), primary_key=True),  # lets no one in
+    Column("user", String(64), nullable=False),
+    Column("digest", String(64), nullable=False, unique=True),  # keyed hash of the secret
+    Column("kind", String(16), nullable=False),  # value of `store.sessions.SessionKind`
+    _make_moment_column("created_at", nullable=False),
+    _make_moment_column("used_at", nullable=False),  # exact to a minute
+    _make_moment_column("expires_at", nullable=False),
+    Column("user_agent", String(200), nullable=False),
+    Column("address", String(64), nullable=False),  # from which it was opened
+    Column("key", String(64), nullable=False, server_default=""),  # id of the key that opened it; empty: the provider
+    Column("refresh", Text),  # the provider's refresh token, sealed with the secret; NULL: none
+    _make_moment_column("checked_at"),  # when the provider last said what the user may do; NULL: a key opened it
+    Index("sessions_user", "user"),
+)
+"""Sessions of browsers and of commands at a team's server. A session that was ended has no row."""
+
+provider_subjects = Table(
+    "provider_subjects",
+    metadata,
+    Column("issuer", String(255), primary_key=True),
+    Column("subject", String(255), primary_key=True),
+    Column("user", String(64), nullable=False, unique=True),
+)
+"""Which person of the provider a user is, since their first login."""

@@ -128,6 +128,11 @@ class TeamProjectStore:
                 raise NotFound(f"{user} is not a member of {project}", f"`riseml project show {project}` shows them")
             return _find_project(connection, project)
 
+    def list_memberships(self, user: str) -> tuple[tuple[str, Role], ...]:
+        """Return the projects in which a user is a member, and the role in each, by name."""
+        with self._database.read_transaction() as connection:
+            return select_memberships(connection, user)
+
 
 def select_memberships(connection: sa.Connection, user: str) -> tuple[tuple[str, Role], ...]:
     """Return the projects whose experiments a user sees, and the role in each, by name: the user's own projects, and
