@@ -107,6 +107,7 @@ from riseml.store.quotas import QuotaStore
 from riseml.store.samples.sample_store import SampleStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
+from riseml.store.sessions import SessionStore
 from riseml.store.team_projects import TeamProjectStore
 from riseml.store.totals import StoreTotals
 from riseml.store.usage import LastUseReader
@@ -318,6 +319,7 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
         seals=seals,
         accounts=AccountStore(database, KeyDigests(settings.home)),
         team_projects=TeamProjectStore(database),
+        sessions=SessionStore(database, KeyDigests(settings.home).compute_digest),
     )
 
 

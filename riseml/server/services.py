@@ -53,6 +53,7 @@ from riseml.store.quota_admission import QuotaAdmission
 from riseml.store.quotas import QuotaStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
+from riseml.store.sessions import SessionStore
 from riseml.store.team_projects import TeamProjectStore
 from riseml.store.totals import StoreTotals
 from riseml.store.written_files import WrittenStore
@@ -93,6 +94,7 @@ class Stores:
     seals: VariableSeals  # seals the variables that users pass on
     accounts: AccountStore  # users and keys of a team's server
     team_projects: TeamProjectStore  # projects that several users share
+    sessions: SessionStore  # sessions of browsers and commands at a team's server
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ export type LineMatches = { total: number; matches: Array<number>; next: number 
 export type LinePage = { total: number; lines: Array<NumberedLine> };
 export type LinesEntry = { type: "lines"; cursor: string; id: string; stream: "stdout" | "stderr" | "engine"; text: string };
 export type LinkFinding = { hosts: Array<string>; outcome: "ok" | "slow" | "failed"; id: string | null; message: string; measures: Array<MeasureView> };
+export type LoginOffers = { keys: boolean; provider: string | null };
 export type MainMetric = { name: string; last: number | null };
 export type MeasureView = { name: string; value: number; unit: "MB/s" | "GFLOP/s" | "GB/s" | "us" | "cores" | "MiB"; gpu: string };
 export type MemberRequest = { role: "viewer" | "member" | "maintainer" };
@@ -107,6 +108,7 @@ export type NumberedLine = { number: number; whole: number; id: string; time: st
 export type ObjectiveView = { metric: string; goal: "maximize" | "minimize"; rule: string; words: string };
 export type OutputPage = { outputs: Array<OutputView>; next: number | null; next_sub: number | null };
 export type OutputView = { experiment: string; project: string; ended_at: string | null; size: number; files: number; removed: boolean; problem: string | null };
+export type PageLogin = { session: string };
 export type ParameterImportance = { name: string; importance: number };
 export type PingEntry = { type: "ping"; cursor: string };
 export type PinnedImage = { image: string; digest: string };
@@ -154,6 +156,8 @@ export type SavedSummary = { place: string; state: "waiting" | "saving" | "saved
 export type SavedView = { place: string; state: "waiting" | "saving" | "saved" | "incomplete" | "nothing"; saved_at: string | null; files: number; bytes: number; missing: number; trouble: string; done: number; total: number; restored: RestoredView | null; id: string; manifest: Array<SavedFileView>; missing_paths: Array<string>; left_out: Array<LeftOutFile> };
 export type SearchView = { method: string; metric: string; goal: "maximize" | "minimize"; objective: string; objectives: Array<ObjectiveView>; seed: number; trials: number; repeat: number; made: number; running: number; complete: number; stopped: number; failed: number; best: BestTrial | null; front: Array<string>; end: string | null; message: string; next: string; variables: Array<string> };
 export type ServerView = { version: string; revision: string; package: string; id: string; pid: number; started_at: string; home: string; executor: string; note: string; missing_engine: string; engine: string; output: string; data: string; problem: string; active: number; closing: number; searches: number; state: string; holder: string; holder_since: string; holder_address: string };
+export type SessionView = { id: string; user: string; kind: "page" | "device"; created_at: string; used_at: string; expires_at: string; user_agent: string; address: string; key: string | null };
+export type Sessions = { user: string; sessions: Array<SessionView> };
 export type SetChangeRequest = { paused: boolean | null; concurrency: number | null; stop: boolean };
 export type SetExplanation = { id: string; state: StateName; counts: Record<string, number>; search: string | null; members: Array<ExplanationView> };
 export type ShortageView = { lack: "cpus" | "mem" | "gpus" | "label" | "gpu"; needs: number; free: number; total: number; held_by: Array<string>; text: string };
@@ -213,6 +217,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /keys/${string}/revoke` ? KeyView :
   Request extends `POST /projects/${string}/remove` ? TeamProjectView :
   Request extends `POST /quotas/${string}/${string}` ? QuotaView :
+  Request extends `POST /sessions/${string}/end` ? Sessions :
   Request extends `POST /snapshots/${string}/contents` ? MissingContents :
   Request extends `PUT /snapshots/${string}/manifest` ? MissingContents :
   Request extends `GET /audit/check` ? AuditCheckView :
@@ -256,6 +261,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /results` ? ResultList :
   Request extends `GET /samples` ? Samples :
   Request extends `GET /server` ? ServerView :
+  Request extends `GET /sessions` ? Sessions :
   Request extends `GET /system` ? SystemView :
   Request extends `GET /usage` ? UsageList :
   Request extends `GET /users` ? UserList :

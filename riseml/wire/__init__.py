@@ -216,6 +216,12 @@ from riseml.wire.server import (
     ServerView as ServerView,
     SystemView as SystemView,
 )
+from riseml.wire.sessions import (
+    LoginOffers as LoginOffers,
+    PageLogin as PageLogin,
+    Sessions as Sessions,
+    SessionView as SessionView,
+)
 from riseml.wire.sets import (
     Curve as Curve,
     CurveList as CurveList,

@@ -62,6 +62,9 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("POST", "/v1/web/sessions/{name}/end"): _ADMIN,
     ("GET", "/v1/audit"): _ADMIN,
     ("GET", "/v1/audit/check"): _ADMIN,
+    # sessions: those of others are for admins, which the route checks
+    ("GET", "/v1/sessions"): _OWN_READ,
+    ("POST", "/v1/sessions/{name}/end"): _OWN_READ,  # a viewer logs out, too
     # the pool
     ("GET", "/v1/pool"): _LOOK,
     ("GET", "/v1/pool/queue"): _LOOK,

@@ -67,18 +67,19 @@ class KeyGate:
             return
         answer = _OpenAnswer(send)
         running = self._api(scope, receive, answer.send)
-        if not await answer_while_valid(running, lambda: self._is_valid(token)):
+        if not await answer_while_valid(running, lambda: is_still_valid(self._authenticator, token)):
             await answer.end(scope, receive)
 
-    def _is_valid(self, token: str) -> bool:
-        """Return False when a token that has opened a request may not be used any more."""
-        try:
-            self._authenticator.find_caller(token, "")
-        except Unauthenticated:
-            return False
-        except RisemlError as error:  # the store does not answer now: nobody can have revoked the key in it
-            log.warning("an open request goes on, although nobody knows whether its key is valid: %s", error.message)
-        return True
+
+def is_still_valid(authenticator: Authenticator, token: str) -> bool:
+    """Return False when a token that has opened a request may not be used any more."""
+    try:
+        authenticator.find_caller(token, "")
+    except Unauthenticated:
+        return False
+    except RisemlError as error:  # the store does not answer now: nobody can have revoked the key in it
+        log.warning("an open request goes on, although nobody knows whether its key is valid: %s", error.message)
+    return True
 
 
 class _OpenAnswer:

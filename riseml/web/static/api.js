@@ -11,11 +11,15 @@ import { noteDate } from "./clock.js";
 const STORED = "riseml-session"; // `<session>.<page key>`
 const TRIES = 4; // of a request: browsers drop pending ones when a network of the machine changes
 const FIRST_PAUSE = 80; // milliseconds before the second try
+const LATER = globalThis.location?.protocol === "https:" ? "This page goes on when it does." : "Any riseml command starts it again; this page goes on then.";
 const encoder = new TextEncoder();
 let challenge = ""; // of the server process that answers
 let keyText = ""; // of the page key; another page of this browser may open a new session, and store another key
 /** @type {Promise<CryptoKey> | null} */
 let pageKey = null;
+
+/** A team's server answers over TLS, and its users log in; the server of one user answers at 127.0.0.1 without. */
+export const isTeam = globalThis.location?.protocol === "https:";
 
 /** The server refused a request, or did not answer. */
 export class ApiError extends Error {
@@ -41,6 +45,36 @@ export async function takeSession() {
     if (!(error instanceof ApiError) || error.status !== 401) throw error; // the session stays in the address for the next try
   }
   history.replaceState(null, "", location.pathname + location.search);
+}
+
+/** Return the identity of this browser's session; empty: it has none. */
+export function findSession() {
+  return (localStorage.getItem(STORED) ?? "").split(".")[0];
+}
+
+/** Forget the session, which has ended. */
+export function forgetSession() {
+  localStorage.removeItem(STORED);
+}
+
+/** Return how users of a team's server log in. @returns {Promise<import("../wire.js").LoginOffers>} */
+export async function readOffers() {
+  return (await askLogin("GET", "/v1/login")).json();
+}
+
+/** Log in with a key: the server makes a session of this browser. @param {string} key */
+export async function logIn(key) {
+  const response = await askLogin("POST", "/v1/login/key", JSON.stringify({ key }));
+  localStorage.setItem(STORED, (await response.json()).session);
+}
+
+/** Send a request that needs no session. @param {string} method @param {string} path @param {string} [body] */
+async function askLogin(method, path, body) {
+  const headers = /** @type {Record<string, string>} */ (body ? { "Content-Type": "application/json" } : {});
+  const response = await fetch(path, { method, body, headers, cache: "no-store", redirect: "error" }).catch(() => null);
+  if (!response) throw new ApiError("The server does not answer.", LATER, 0);
+  if (!response.ok) throw await readRefusal(response);
+  return response;
 }
 
 /**
@@ -97,7 +131,7 @@ export async function openSocket(path) {
   await get("/server"); // the challenge of the process that answers now
   const url = makeUrl(path, {});
   const proof = await prove(`CONNECT ${url.pathname}`); // of one handshake
-  url.protocol = "ws:";
+  url.protocol = isTeam ? "wss:" : "ws:";
   const socket = new WebSocket(url, ["riseml", `riseml-proof.${proof}`]);
   socket.binaryType = "arraybuffer";
   return socket;
@@ -148,7 +182,7 @@ async function send(method, url, { body, type, headers = {}, signal, key }) {
       return response;
     } catch (error) {
       if (signal?.aborted) throw error;
-      if (tries === TRIES) throw new ApiError("The server does not answer.", "Any riseml command starts it again; this page goes on then.", 0);
+      if (tries === TRIES) throw new ApiError("The server does not answer.", LATER, 0);
     }
     await new Promise((resolve) => setTimeout(resolve, FIRST_PAUSE * 2 ** tries));
   }

@@ -2,7 +2,7 @@
 /** The page: one view for each address, the feed that all views share, the theme, and the keyboard. */
 
 import { isShown, noteShown, readParts } from "./address.js";
-import { takeSession } from "./api.js";
+import { findSession, forgetSession, isTeam, takeSession } from "./api.js";
 import { showComparison } from "./compare.js";
 import { fill, make, setText } from "./dom.js";
 import { showExperiment } from "./experiment.js";
@@ -10,6 +10,8 @@ import { showExperiments } from "./experiments.js";
 import { Feed } from "./feed.js";
 import { makeProblem, tick } from "./parts.js";
 import { showPool } from "./pool.js";
+import { showSessions } from "./sessions.js";
+import { showSignIn } from "./sign_in.js";
 import { showBoard } from "./tensorboard.js";
 
 /**
@@ -34,10 +36,12 @@ const feed = new Feed();
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 let control = new AbortController();
 let hasShown = false; // a view
+let isOut = false; // True: the user of a team's server has to log in first
 let lastKey = "";
 
 /** Show the view of the present address. */
 function show() {
+  if (isOut) return;
   control.abort();
   control = new AbortController();
   const found = readParts();
@@ -68,6 +72,7 @@ function chooseView(parts) {
   if (parts[0] === "pool") return showPool;
   if (parts[0] === "compare") return showComparison;
   if (parts[0] === "tensorboard") return showBoard;
+  if (parts[0] === "sessions" && isTeam) return showSessions;
   return showNothing;
 }
 
@@ -164,7 +169,26 @@ function showConnection(connection) {
     lost: "the server does not answer; this page goes on when it does",
     out: "this browser is not let in: open the address that `riseml web` prints",
   };
-  setText(place, words[connection]);
+  setText(place, isTeam && connection === "out" ? "" : words[connection]);
+  if (isTeam && connection === "out") askToLogIn("Your session has ended.");
+  if (isOut && connection === "live") location.reload(); // the user has logged in on another page of this browser
+}
+
+/** Show the view to log in instead of any other. @param {string} reason */
+function askToLogIn(reason) {
+  if (isOut) return;
+  isOut = true;
+  control.abort();
+  forgetSession();
+  document.title = "log in · riseml";
+  main.className = "showSignIn";
+  showSignIn(main, reason, () => location.reload());
+}
+
+/** Show who is logged in, with the way to their sessions. */
+function showAccount() {
+  const nav = document.querySelector("nav");
+  nav?.append(make("a", { href: "/sessions", "data-nav": "sessions" }, "Account"));
 }
 
 applyTheme();
@@ -177,5 +201,10 @@ document.addEventListener("keydown", onKey);
 window.addEventListener("popstate", arrive);
 setInterval(tick, 1000);
 feed.onConnection = showConnection;
-feed.run();
-feed.ready.then(arrive);
+if (isTeam && !findSession()) {
+  askToLogIn("");
+} else {
+  if (isTeam) showAccount();
+  feed.run();
+  feed.ready.then(arrive);
+}

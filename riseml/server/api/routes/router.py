@@ -28,6 +28,7 @@ from riseml.server.api.routes.quota_routes import add_quota_routes
 from riseml.server.api.routes.sample_routes import add_metric_routes, add_sample_routes, add_straggler_routes
 from riseml.server.api.routes.search_routes import add_search_routes
 from riseml.server.api.routes.server_routes import add_change_routes, add_server_routes, add_web_routes
+from riseml.server.api.routes.session_routes import add_session_routes
 from riseml.server.api.routes.stream_routes import add_proxied_app_routes, add_stream_routes
 from riseml.server.api.routes.submission_routes import add_capsule_routes, add_submission_routes
 from riseml.server.services import Services
@@ -54,6 +55,7 @@ def make_router(services: Services) -> APIRouter:
     add_log_routes(router, services)
     add_line_routes(router, services.stores)
     add_change_routes(router, services)
+    add_session_routes(router, services.stores.sessions)
     add_metric_routes(router, services.stores)
     add_set_routes(router, services.stores)
     add_name_routes(router, services.stores)

@@ -1,0 +1,100 @@
+"""A team's server over TLS on loopback, without the process around it, for what browsers see of it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from playwright.sync_api import Browser, Page
+
+from riseml.base.roles import Role
+from riseml.model import Owner
+from riseml.server.app import Application
+from riseml.server.clock import now
+from riseml.server.gate.key_authenticator import KeyAuthenticator
+from riseml.server.gate.key_gate import KeyGate
+from riseml.server.gate.session_authenticator import SessionAuthenticator, SessionParts
+from riseml.server.gate.team_gate import TeamGate
+from riseml.server.http_config import configure_http
+from riseml.server.web.assets import read_assets
+from riseml.server.web.team_entrance import TeamEntrance
+from riseml.server.web.web_auth import WebAuth
+from riseml.store.accounts import AccountStore, User
+from riseml.store.key_digests import KeyDigests
+from riseml.store.team_projects import TeamProjectStore
+from tests.support.authority import Authority
+from tests.support.web_scene import WAIT, go
+from tests.unit.server.stored_experiments import open_application
+
+
+class TeamPage:
+    """A server, its users ann (member), paul (member) and root-of-team (admin), and their keys."""
+
+    def __init__(self, application: Application, folder: Path) -> None:
+        self.application = application
+        database, home = application.database, application.services.settings.home
+        digests = KeyDigests(home)
+        self.accounts = AccountStore(database, digests)
+        self.projects = TeamProjectStore(database)
+        self.sessions = application.services.stores.sessions
+        self.keys = {"root-of-team": self.accounts.add_first_admin("root-of-team", now()).secret}
+        for name, uid in (("ann", 2001), ("paul", 2002)):
+            self.keys[name] = self.accounts.add_user(User(name, Role.MEMBER, now(), uid=uid)).secret
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.origin = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
+        parts = SessionParts(self.sessions, self.accounts, self.projects, _find_owner, now)
+        authenticator = SessionAuthenticator(parts, KeyAuthenticator(self.accounts, _find_owner, now))
+        name = self.origin.removeprefix("https://")
+        entrance = TeamEntrance(authenticator, self.sessions, digests.compute_digest, lambda host: host == name)
+        gate = TeamGate(
+            KeyGate(application.api, authenticator), WebAuth(application.api, entrance, read_assets(), None)
+        )
+        pair = Authority(folder, "team").sign("gpu1", ("127.0.0.1",))
+        config = configure_http(gate)
+        config.ssl_certfile, config.ssl_keyfile = pair.cert, pair.key
+        self._server = uvicorn.Server(config)
+        self._server.capture_signals = _capture_nothing  # type: ignore[method-assign]  # no signals in a thread
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._thread.start()
+
+    async def _serve(self) -> None:
+        await self._server.serve(sockets=[self._listener])
+
+    def close(self) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+
+    def open(self, browser: Browser, path: str = "/", *, width: int = 1280) -> Page:
+        """Return a page of a browser that is not logged in."""
+        context = browser.new_context(ignore_https_errors=True, viewport={"width": width, "height": 800})
+        context.set_default_timeout(WAIT)
+        page = context.new_page()
+        go(page, lambda: self.origin + path)
+        return page
+
+
+@contextmanager
+def serve_team(folder: Path) -> Iterator[TeamPage]:
+    """A team's server with a home of its own."""
+    home = folder / "home"
+    home.mkdir()
+    with open_application(home) as application:
+        team = TeamPage(application, folder)
+        try:
+            yield team
+        finally:
+            team.close()
+
+
+@contextmanager
+def _capture_nothing() -> Iterator[None]:
+    yield
+
+
+def _find_owner(user: User) -> Owner:
+    return Owner(user.name, user.uid or 0, user.gid or 0)
