@@ -102,6 +102,7 @@ from riseml.store.milestones import MilestoneStore
 from riseml.store.outcomes import OutcomeStore
 from riseml.store.placements import PlacementStore
 from riseml.store.projects.snapshots import SnapshotStore
+from riseml.store.provider_subjects import ProviderSubjects
 from riseml.store.quota_admission import QuotaAdmission
 from riseml.store.quotas import QuotaStore
 from riseml.store.samples.sample_store import SampleStore
@@ -294,6 +295,7 @@ def _make_services(
 
 
 def _open_stores(settings: Settings, database: Database, experiments: ExperimentStore, seals: VariableSeals) -> Stores:
+    digests = KeyDigests(settings.home)
     fence = LogFence(database.check_claim, renews_files=database.took_over)
     logs = LogStore(settings.home / "logs", settings.log_limit, fence)
     outcomes = OutcomeStore(database)
@@ -317,9 +319,11 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
         quotas=QuotaStore(database),
         placements=PlacementStore(database),
         seals=seals,
-        accounts=AccountStore(database, KeyDigests(settings.home)),
+        accounts=AccountStore(database, digests),
         team_projects=TeamProjectStore(database),
-        sessions=SessionStore(database, KeyDigests(settings.home).compute_digest),
+        sessions=SessionStore(database, digests.compute_digest),
+        provider_subjects=ProviderSubjects(database),
+        key_digests=digests,
     )
 
 

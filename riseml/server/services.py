@@ -42,6 +42,7 @@ from riseml.store.capsules import CapsuleStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
+from riseml.store.key_digests import KeyDigests
 from riseml.store.logs.log_store import LogStore
 from riseml.store.marks import DrainedHosts, KeptOutputs
 from riseml.store.metrics.metric_store import MetricStore
@@ -49,6 +50,7 @@ from riseml.store.metrics.run_values import RunValues
 from riseml.store.outcomes import OutcomeStore
 from riseml.store.placements import PlacementStore
 from riseml.store.projects.snapshots import SnapshotStore
+from riseml.store.provider_subjects import ProviderSubjects
 from riseml.store.quota_admission import QuotaAdmission
 from riseml.store.quotas import QuotaStore
 from riseml.store.sealed_variables import VariableSeals
@@ -95,6 +97,8 @@ class Stores:
     accounts: AccountStore  # users and keys of a team's server
     team_projects: TeamProjectStore  # projects that several users share
     sessions: SessionStore  # sessions of browsers and commands at a team's server
+    provider_subjects: ProviderSubjects  # which persons of the organisation's provider the users are
+    key_digests: KeyDigests  # keyed hashes of what lets callers in
 
 
 @dataclass(frozen=True, slots=True)

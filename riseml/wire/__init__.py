@@ -217,6 +217,8 @@ from riseml.wire.server import (
     SystemView as SystemView,
 )
 from riseml.wire.sessions import (
+    DeviceLogin as DeviceLogin,
+    DeviceSession as DeviceSession,
     LoginOffers as LoginOffers,
     PageLogin as PageLogin,
     Sessions as Sessions,

@@ -20,6 +20,25 @@ class PageLogin(TypedDict):
     session: str  # `<id>.<page key>`
 
 
+class DeviceLogin(TypedDict):
+    """The login of a command at the provider has begun."""
+
+    login: str  # names it; the command alone knows this
+    code: str  # the user types it at the provider
+    url: str  # where
+    whole_url: str | None  # with the code
+    expires_in: float  # seconds
+    interval: float  # seconds until the command asks for its session
+
+
+class DeviceSession(TypedDict):
+    """The session of a command, once its user has confirmed the login."""
+
+    secret: str | None  # lets the command in; null: not confirmed yet
+    user: str | None
+    wait: float  # seconds until the command may ask again
+
+
 class SessionView(TypedDict):
     """A session of a browser or of a command."""
 

@@ -16,17 +16,9 @@ from riseml.base.roles import Role
 from riseml.model import Owner
 from riseml.server.app import Application
 from riseml.server.clock import now
-from riseml.server.gate.key_authenticator import KeyAuthenticator
-from riseml.server.gate.key_gate import KeyGate
-from riseml.server.gate.session_authenticator import SessionAuthenticator, SessionParts
-from riseml.server.gate.team_gate import TeamGate
 from riseml.server.http_config import configure_http
-from riseml.server.web.assets import read_assets
-from riseml.server.web.team_entrance import TeamEntrance
-from riseml.server.web.web_auth import WebAuth
-from riseml.store.accounts import AccountStore, User
-from riseml.store.key_digests import KeyDigests
-from riseml.store.team_projects import TeamProjectStore
+from riseml.server.team_page import make_team_gate
+from riseml.store.accounts import User
 from tests.support.authority import Authority
 from tests.support.web_scene import WAIT, go
 from tests.unit.server.stored_experiments import open_application
@@ -37,22 +29,18 @@ class TeamPage:
 
     def __init__(self, application: Application, folder: Path) -> None:
         self.application = application
-        database, home = application.database, application.services.settings.home
-        digests = KeyDigests(home)
-        self.accounts = AccountStore(database, digests)
-        self.projects = TeamProjectStore(database)
+        self.accounts = application.services.stores.accounts
         self.sessions = application.services.stores.sessions
         self.keys = {"root-of-team": self.accounts.add_first_admin("root-of-team", now()).secret}
         for name, uid in (("ann", 2001), ("paul", 2002)):
             self.keys[name] = self.accounts.add_user(User(name, Role.MEMBER, now(), uid=uid)).secret
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.origin = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
-        parts = SessionParts(self.sessions, self.accounts, self.projects, _find_owner, now)
-        authenticator = SessionAuthenticator(parts, KeyAuthenticator(self.accounts, _find_owner, now))
-        name = self.origin.removeprefix("https://")
-        entrance = TeamEntrance(authenticator, self.sessions, digests.compute_digest, lambda host: host == name)
-        gate = TeamGate(
-            KeyGate(application.api, authenticator), WebAuth(application.api, entrance, read_assets(), None)
+        services = application.services
+        assert services.config is not None
+        assert services.keys is not None
+        gate = make_team_gate(
+            application.api, services.config, services.stores, services.keys, _find_owner, ("127.0.0.1",)
         )
         pair = Authority(folder, "team").sign("gpu1", ("127.0.0.1",))
         config = configure_http(gate)
@@ -83,6 +71,7 @@ def serve_team(folder: Path) -> Iterator[TeamPage]:
     """A team's server with a home of its own."""
     home = folder / "home"
     home.mkdir()
+    (home / "server.yml").write_text("listen: 127.0.0.1:8443\n")
     with open_application(home) as application:
         team = TeamPage(application, folder)
         try:

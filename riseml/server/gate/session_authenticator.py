@@ -35,6 +35,9 @@ class SessionParts:
     find_owner: Callable[[User], Owner]  # returns the uid and gid of a user's jobs
     now: Callable[[], datetime]
     clock: Callable[[], float] = time.monotonic  # seconds, from any beginning
+    is_admitted: Callable[[Session, str], bool] = lambda session, secret: (
+        True
+    )  # returns False when the provider says so
 
 
 class SessionAuthenticator:
@@ -63,7 +66,8 @@ class SessionAuthenticator:
             RisemlError: the address has tried too many, or the store does not answer.
         """
         session = self._parts.sessions.find(token, self._parts.now()) if token.startswith(SESSION_PREFIX) else None
-        caller = None if session is None else self._find_rights(session)
+        is_admitted = session is not None and self._parts.is_admitted(session, token)
+        caller = self._find_rights(session) if session is not None and is_admitted else None
         if session is None or caller is None:
             return self._keys.find_caller(token, address)
         return replace(caller, key=session.id, address=address)

@@ -3,6 +3,10 @@
 A user logs in with a key, and the server makes a session of this browser: the key is not kept there. The session ends
 with the key that opened it. Its cookie is `__Host-riseml`: HttpOnly, Secure, SameSite=Strict, of this host alone. As at
 127.0.0.1, a request needs the cookie and a proof that its page has made (`page_proofs`).
+
+With a provider of OpenID Connect (`server.oidc`), a user logs in there instead, with a browser or for a command. The
+cookie of a login that has begun is SameSite=Lax: it has to come back with the redirect of the provider, and opens
+nothing by itself.
 """
 
 from __future__ import annotations
@@ -13,22 +17,29 @@ from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated
+from urllib.parse import parse_qs
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request, cookie_parser
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope
 
 from riseml import wire
 from riseml.base.errors import RisemlError, Unauthenticated
+from riseml.base.records import dataclass
 from riseml.server.clock import now
 from riseml.server.gate.key_gate import Authenticator, is_still_valid
 from riseml.server.gate.page_session import PageSession
 from riseml.server.gate.refusals import refuse
+from riseml.server.oidc.admission import Admission
+from riseml.server.oidc.device_login import DeviceLogins
+from riseml.server.oidc.page_login import PAGE_LOGIN_LIFE, PageLogins
+from riseml.server.oidc.provider import LoggedIn, Provider
+from riseml.server.oidc.refresh import seal_refresh
 from riseml.server.web.entrance import check_origin
 from riseml.server.web.page_proofs import PageProofs
-from riseml.store.sessions import LIVES, SESSION_PREFIX, SessionKind, SessionOrigin, SessionStore
+from riseml.store.sessions import LIVES, SESSION_PREFIX, Session, SessionKind, SessionOrigin, SessionStore
 
 COOKIE = "__Host-riseml"
 """The cookie of a session. Browsers take this name only with Secure, for all paths of one host, from that host."""
@@ -36,7 +47,10 @@ COOKIE = "__Host-riseml"
 LOGIN = "/v1/login"
 """Begins the addresses that answer without a session and a key."""
 
+_LOGIN_COOKIE = "__Host-riseml-login"
 _LONGEST_LOGIN = 4096  # bytes of a request
+_COMMAND_ADDRESSES = ("/v1/login/device", "/v1/login/device/session")
+_NO_STORE = {"Cache-Control": "no-store"}
 
 
 class _KeyLogin(BaseModel):
@@ -47,6 +61,24 @@ class _KeyLogin(BaseModel):
     key: Annotated[str, Field(min_length=1, max_length=512)]
 
 
+class _DeviceQuestion(BaseModel):
+    """A login of a command that has begun."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    login: Annotated[str, Field(min_length=1, max_length=100)]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderLogins:
+    """What logs users in at the organisation's provider."""
+
+    provider: Provider
+    admission: Admission
+    pages: PageLogins
+    devices: DeviceLogins
+
+
 class TeamEntrance:
     """The entrance of a team's server.
 
@@ -54,8 +86,8 @@ class TeamEntrance:
         authenticator: knows keys and sessions.
         sessions: has the sessions.
         sign: returns the signature of a text with the key of the server.
-        is_own_name: returns True for a `Host` under which the server answers.
         clock: returns the time of day.
+        logins: log users in at the organisation's provider; None: keys alone do.
     """
 
     no_session = ("this browser is not logged in", "log in again")
@@ -65,13 +97,13 @@ class TeamEntrance:
         authenticator: Authenticator,
         sessions: SessionStore,
         sign: Callable[[str], str],
-        is_own_name: Callable[[str], bool],
         clock: Callable[[], datetime] = now,
+        logins: ProviderLogins | None = None,
     ) -> None:
         self._authenticator = authenticator
         self._sessions = sessions
-        self._is_own_name = is_own_name
         self._clock = clock
+        self._logins = logins
         self._proofs = PageProofs(sign)
 
     @property
@@ -80,21 +112,38 @@ class TeamEntrance:
         return self._proofs
 
     def check_sender(self, scope: Scope) -> Response | None:
-        """Return the refusal of a request under a foreign name, or from a foreign page."""
-        hosts = Headers(scope=scope).getlist("host")
-        if len(hosts) != 1 or not self._is_own_name(hosts[0]):
-            return PlainTextResponse("This server does not answer under this name.\n", HTTPStatus.MISDIRECTED_REQUEST)
+        """Return the refusal of a request from a foreign page. The listener has checked the name before."""
+        if scope["path"] in _COMMAND_ADDRESSES and not Headers(scope=scope).getlist("origin"):
+            return None  # a command is no page
         return check_origin(scope, "https")
 
     async def answer(self, scope: Scope, receive: Receive) -> Response | None:
         """Return the answer at an address for those who log in; None: it is another address."""
+        try:
+            return await self._answer_login(scope, receive)
+        except ValidationError:
+            return refuse(HTTPStatus.BAD_REQUEST, "the request is not as this address wants it", "see docs/json.md")
+        except RisemlError as error:
+            return refuse(HTTPStatus(error.http_status), error.message, error.hint or "log in again")
+
+    async def _answer_login(self, scope: Scope, receive: Receive) -> Response | None:
+        logins = self._logins
         match scope["method"], scope["path"]:
             case "GET", "/v1/login":
-                offers: wire.LoginOffers = {"keys": True, "provider": None}
-                return JSONResponse(offers, headers={"Cache-Control": "no-store"})
+                offers: wire.LoginOffers = {"keys": True, "provider": None if logins is None else logins.provider.name}
+                return JSONResponse(offers, headers=_NO_STORE)
             case "POST", "/v1/login/key":
                 return await self._log_in_with_key(scope, receive)
-            case _, path if path == LOGIN or path.startswith(f"{LOGIN}/"):
+            case "GET", "/login/provider" if logins is not None:
+                return await asyncio.to_thread(_begin_page_login, logins.pages, scope)
+            case "GET", "/login/return" if logins is not None:
+                return await asyncio.to_thread(self._end_page_login, logins, scope)
+            case "POST", "/v1/login/device" if logins is not None:
+                return await asyncio.to_thread(_begin_device_login, logins.devices, find_address(scope))
+            case "POST", "/v1/login/device/session" if logins is not None:
+                name = _DeviceQuestion.model_validate_json(await _read_body(Request(scope, receive))).login
+                return await asyncio.to_thread(self._end_device_login, logins, scope, name)
+            case _, path if path == LOGIN or path.startswith((f"{LOGIN}/", "/login/")):
                 hint = "`GET /v1/login` says how users log in"
                 return refuse(HTTPStatus.NOT_FOUND, "the server has no such address", hint)
         return None
@@ -116,28 +165,84 @@ class TeamEntrance:
         )
 
     async def _log_in_with_key(self, scope: Scope, receive: Receive) -> Response:
-        body = await _read_body(Request(scope, receive))
-        try:
-            key = _KeyLogin.model_validate_json(body or b"").key
-        except ValidationError:
-            return refuse(HTTPStatus.BAD_REQUEST, "the request has no key", 'send {"key": "riseml_..."}')
-        try:
-            caller = await asyncio.to_thread(self._authenticator.find_caller, key, find_address(scope))
-        except RisemlError as error:
-            return refuse(HTTPStatus(error.http_status), error.message, error.hint or "type the key again")
+        key = _KeyLogin.model_validate_json(await _read_body(Request(scope, receive))).key
+        caller = await asyncio.to_thread(self._authenticator.find_caller, key, find_address(scope))
         if key.startswith(SESSION_PREFIX):  # a session opens no session
             return refuse(HTTPStatus.UNAUTHORIZED, "this is no key", "`riseml key create` makes one")
-        return await asyncio.to_thread(self._open_session, scope, caller.user, caller.key)
-
-    def _open_session(self, scope: Scope, user: str, key: str) -> Response:
-        """Make a session of the browser. The page gets its page key in the answer, and the cookie beside it."""
-        agent = Headers(scope=scope).get("user-agent", "")
-        origin = SessionOrigin(user, SessionKind.PAGE, agent, find_address(scope), key)
-        session, secret = self._sessions.open(origin, self._clock())
-        login: wire.PageLogin = {"session": f"{session.id}.{self._proofs.make_key(session.id)}"}
-        answer = JSONResponse(login, headers={"Cache-Control": "no-store"})
+        origin = _make_origin(scope, caller.user, SessionKind.PAGE, caller.key)
+        session, secret = await asyncio.to_thread(self._sessions.open, origin, self._clock())
+        login: wire.PageLogin = {"session": self._name_for_page(session)}
+        answer = JSONResponse(login, headers=_NO_STORE)
         set_session_cookie(answer, secret)
         return answer
+
+    def _end_page_login(self, logins: ProviderLogins, scope: Scope) -> Response:
+        """Give a session to the browser that the provider has sent back. The page key is behind `#`, as elsewhere."""
+        query = {name: texts[0] for name, texts in parse_qs(scope["query_string"].decode("latin-1")).items()}
+        cookie = cookie_parser(Headers(scope=scope).get("cookie", "")).get(_LOGIN_COOKIE, "")
+        logged_in, page = logins.pages.finish(query, cookie)
+        session, secret = self._open_session(logins, logged_in, scope, SessionKind.PAGE)
+        answer = RedirectResponse(f"{page}#session={self._name_for_page(session)}", HTTPStatus.SEE_OTHER, _NO_STORE)
+        set_session_cookie(answer, secret)
+        answer.delete_cookie(_LOGIN_COOKIE, secure=True, httponly=True, samesite="lax")
+        return answer
+
+    def _end_device_login(self, logins: ProviderLogins, scope: Scope, name: str) -> Response:
+        """Give a session to a command whose user has confirmed its login; or say when it may ask again."""
+        answer = logins.devices.ask(name)
+        if isinstance(answer, float):
+            waiting: wire.DeviceSession = {"secret": None, "user": None, "wait": answer}
+            return JSONResponse(waiting, headers=_NO_STORE)
+        session, secret = self._open_session(logins, answer, scope, SessionKind.DEVICE)
+        opened: wire.DeviceSession = {"secret": secret, "user": session.user, "wait": 0.0}
+        return JSONResponse(opened, headers=_NO_STORE)
+
+    def _open_session(
+        self, logins: ProviderLogins, logged_in: LoggedIn, scope: Scope, kind: SessionKind
+    ) -> tuple[Session, str]:
+        """Make a session of someone who has logged in at the provider.
+
+        Raises:
+            Refused: they may not use this server.
+        """
+        moment = self._clock()
+        user = logins.admission.admit(logged_in.identity, moment)
+        session, secret = self._sessions.open(_make_origin(scope, user.name, kind), moment)
+        sealed = None if logged_in.refresh is None else seal_refresh(logged_in.refresh, secret)
+        self._sessions.note_check(session.id, sealed, moment)
+        return session, secret
+
+    def _name_for_page(self, session: Session) -> str:
+        return f"{session.id}.{self._proofs.make_key(session.id)}"
+
+
+def _make_origin(scope: Scope, user: str, kind: SessionKind, key: str = "") -> SessionOrigin:
+    return SessionOrigin(user, kind, Headers(scope=scope).get("user-agent", ""), find_address(scope), key)
+
+
+def _begin_page_login(pages: PageLogins, scope: Scope) -> Response:
+    """Send a browser to the provider, from the one name to which it comes back."""
+    query = scope["query_string"].decode("latin-1")
+    if Headers(scope=scope)["host"] != pages.host:
+        return RedirectResponse(f"https://{pages.host}/login/provider?{query}", HTTPStatus.SEE_OTHER, _NO_STORE)
+    start = pages.begin(parse_qs(query).get("next", ["/"])[0])
+    answer = RedirectResponse(start.url, HTTPStatus.SEE_OTHER, _NO_STORE)
+    age = int(PAGE_LOGIN_LIFE)
+    answer.set_cookie(_LOGIN_COOKIE, start.cookie, max_age=age, path="/", secure=True, httponly=True, samesite="lax")
+    return answer
+
+
+def _begin_device_login(devices: DeviceLogins, address: str) -> Response:
+    name, start = devices.begin(address)
+    login: wire.DeviceLogin = {
+        "login": name,
+        "code": start.user_code,
+        "url": start.uri,
+        "whole_url": start.whole_uri,
+        "expires_in": start.expires_in,
+        "interval": start.interval,
+    }
+    return JSONResponse(login, headers=_NO_STORE)
 
 
 def set_session_cookie(answer: Response, secret: str) -> None:
@@ -152,14 +257,14 @@ def find_address(scope: Scope) -> str:
     return str(client[0]) if client else ""
 
 
-async def _read_body(request: Request) -> bytes | None:
-    """Return the body of a request; None when it is too long, or does not come."""
+async def _read_body(request: Request) -> bytes:
+    """Return the body of a request; nothing when it is too long, or does not come."""
     body = bytearray()
     try:
         async for piece in request.stream():
             body += piece
             if len(body) > _LONGEST_LOGIN:
-                return None
+                return b""
     except ClientDisconnect:
-        return None
+        return b""
     return bytes(body)

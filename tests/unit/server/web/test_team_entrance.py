@@ -4,98 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from riseml.base.errors import Unauthenticated
 from riseml.base.roles import Role, Scope
 from riseml.model import Caller, Owner
-from riseml.server.gate.key_gate import KeyGate
 from riseml.server.gate.request_caller import get_caller
-from riseml.server.gate.session_authenticator import SessionAuthenticator, SessionParts
-from riseml.server.gate.team_gate import TeamGate
-from riseml.server.web.assets import PAGE, Asset
-from riseml.server.web.page_proofs import PageProofs
-from riseml.server.web.team_entrance import COOKIE, TeamEntrance
-from riseml.server.web.web_auth import CHALLENGE, PROOF, WebAuth
-from riseml.store.accounts import AccountStore, KeyRequest, User, UserChange
+from riseml.server.web.team_entrance import COOKIE
+from riseml.server.web.web_auth import CHALLENGE
+from riseml.store.accounts import KeyRequest, UserChange
 from riseml.store.database import Database
-from riseml.store.key_digests import KeyDigests
-from riseml.store.sessions import SessionKind, SessionOrigin, SessionStore
-from riseml.store.team_projects import TeamProjectStore
-from tests.unit.server.web.asgi import Answer, AnsweringApi, call, make_scope
-from tests.unit.server.web.sessions import prove_with
-
-HOST = "gpu1.example.org:8443"
-ORIGIN = f"https://{HOST}"
-FROM_PAGE = {"origin": ORIGIN, "user-agent": "Firefox"}
-ASSETS = {PAGE: Asset(b"<html>", "text/html")}
-START = datetime(2026, 3, 1, tzinfo=UTC)
-
-
-class StoredKeys:
-    """Finds the callers of keys in the store, at once."""
-
-    def __init__(self, accounts: AccountStore) -> None:
-        self._accounts = accounts
-        self.failures: list[str] = []  # addresses
-
-    def find_caller(self, token: str, address: str) -> Caller:
-        holder = self._accounts.find_holder(token)
-        if holder is None or not holder.is_valid(START):
-            self.failures.append(address)
-            raise Unauthenticated("this key is not valid")
-        key = holder.key
-        owner = Owner(key.user, 2001, 2001)
-        return Caller(owner, holder.user.role, key.scope, holder.projects, key.project, key.id, address)
-
-
-class TeamServer:
-    """A team's listener, with an API behind it that answers what it gets."""
-
-    def __init__(self, database: Database, home: Path) -> None:
-        digests = KeyDigests(home)
-        self.now = START
-        self.accounts = AccountStore(database, digests)
-        self.projects = TeamProjectStore(database)
-        self.sessions = SessionStore(database, digests.compute_digest)
-        self.keys = StoredKeys(self.accounts)
-        self.api = AnsweringApi()
-        self.accounts.add_first_admin("root-of-team", START)
-        self.key = self.accounts.add_user(User("ann", Role.MEMBER, START, uid=2001)).secret
-        parts = SessionParts(
-            sessions=self.sessions,
-            accounts=self.accounts,
-            projects=self.projects,
-            find_owner=lambda user: Owner(user.name, 2001, 2001),
-            now=lambda: self.now,
-            clock=lambda: self.now.timestamp(),
-        )
-        authenticator = SessionAuthenticator(parts, self.keys)
-        sign = digests.compute_digest
-        entrance = TeamEntrance(authenticator, self.sessions, sign, lambda name: name == HOST, lambda: self.now)
-        self.proofs: PageProofs = entrance.proofs
-        page = WebAuth(self.api, entrance, ASSETS, None)
-        self.application = TeamGate(KeyGate(self.api, authenticator), page)
-
-    def ask(
-        self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b"", host: str = HOST
-    ) -> Answer:
-        scope = {**make_scope(method, path, headers or {}, host), "client": ("10.0.0.7", 5000)}
-        return call(self.application, scope, body)
-
-    def log_in(self, key: str) -> tuple[dict[str, str], str]:
-        """Return the cookie as a header, and the session of the page."""
-        answer = self.ask("POST", "/v1/login/key", FROM_PAGE, json.dumps({"key": key}).encode())
-        assert answer.status == 200, answer.body
-        return {"cookie": answer.headers["set-cookie"].partition(";")[0]}, json.loads(answer.body)["session"]
-
-    def ask_proven(self, cookie: Mapping[str, str], session: str, path: str = "/api/v1/server") -> Answer:
-        proof = {PROOF: prove_with(self.proofs, session.partition(".")[2], f"GET {path}")}
-        return self.ask("GET", path, {**cookie, **proof})
+from riseml.store.sessions import SessionKind, SessionOrigin
+from tests.unit.server.web.team_server import FROM_PAGE, HOST, ORIGIN, START, TeamServer
 
 
 @pytest.fixture
@@ -207,16 +130,13 @@ def test_a_session_opens_no_session(team: TeamServer) -> None:
     assert len(team.sessions.list_open(START)) == 1
 
 
-def test_a_page_of_another_origin_or_name_logs_nobody_in(team: TeamServer) -> None:
+def test_a_page_of_another_origin_logs_nobody_in(team: TeamServer) -> None:
     cookie, _ = team.log_in(team.key)
     body = json.dumps({"key": team.key}).encode()
     for origin in ("https://evil.example", f"http://{HOST}", "null", f"{ORIGIN}.evil.example"):
         assert team.ask("POST", "/v1/login/key", {"origin": origin}, body).status == 403
         assert team.ask("GET", "/api/v1/server", {"origin": origin, **cookie}).status == 403
     assert team.ask("POST", "/v1/login/key", {}, body).status == 403, "a write says where it comes from"
-    for name in ("evil.example", "", f"{HOST}.evil.example"):
-        for path in ("/", "/v1/login", "/api/v1/server"):
-            assert team.ask("GET", path, cookie, host=name).status == 421
     assert len(team.sessions.list_open(START)) == 1
 
 
