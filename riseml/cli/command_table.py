@@ -418,6 +418,14 @@ _GROUPS = (
         ("riseml key create --name laptop", "riseml key list"),
     ),
     CommandPlace(
+        "session",
+        "session",
+        "session_app",
+        Section.TEAM,
+        "List the browsers and commands that are logged in, and end their sessions.",
+        ("riseml session list", "riseml session revoke 5f0c1a2b3d4e5f60"),
+    ),
+    CommandPlace(
         "project",
         "project",
         "project_app",

@@ -58,6 +58,15 @@ class AccountClient:
         """End a key, and return it."""
         return self._exchange.request_answer("POST", format_path("keys", key, "revoke"), wire.KeyView)
 
+    def list_sessions(self, user: str | None = None) -> wire.Sessions:
+        """Return the sessions of the caller, of a user, or with `*` of all users."""
+        query = {} if user is None else {"user": user}
+        return self._exchange.request_answer("GET", "/sessions", wire.Sessions, params=query)
+
+    def end_session(self, session: str) -> wire.Sessions:
+        """End a session, and return the caller's others."""
+        return self._exchange.request_answer("POST", format_path("sessions", session, "end"), wire.Sessions)
+
     def list_projects(self) -> list[wire.TeamProjectView]:
         """Return the team projects that the caller sees."""
         return self._exchange.request_answer("GET", "/projects", wire.TeamProjectList)["projects"]

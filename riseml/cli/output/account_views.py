@@ -33,6 +33,16 @@ _KEYS = (
     Column("EXPIRES", spare=2),
     Column("LAST USE", spare=1),
 )
+_SESSIONS = (
+    Column("ID"),
+    Column("USER"),
+    Column("WHAT"),
+    Column("LAST USE"),
+    Column("ADDRESS"),
+    Column("PROGRAM", shrinks=True),
+    Column("EXPIRES", spare=1),
+)
+_SESSION_KINDS = {"page": "browser", "device": "command line"}
 _PROJECTS = (Column("PROJECT"), Column("OPEN TO"), Column("MEMBERS", folds=True))
 _MEMBERS = (Column("USER"), Column("ROLE"))
 
@@ -104,6 +114,23 @@ def list_keys(keys: Sequence[wire.KeyView], now: datetime, style: Style) -> list
         for key in keys
     ]
     return build_table(_KEYS, rows, style)
+
+
+def list_session_rows(sessions: Sequence[wire.SessionView], now: datetime, style: Style) -> list[str]:
+    """Return a table of sessions."""
+    rows = [
+        [
+            session["id"],
+            session["user"],
+            _SESSION_KINDS.get(session["kind"], session["kind"]),
+            f"{format_age(session['used_at'], now)} ago",
+            session["address"],
+            session["user_agent"] or _NOTHING,
+            format_moment(session["expires_at"])[:10],
+        ]
+        for session in sessions
+    ]
+    return build_table(_SESSIONS, rows, style) if rows else ["No browser and no command is logged in with a session."]
 
 
 def describe_key(key: wire.KeyView) -> str:

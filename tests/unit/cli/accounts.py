@@ -34,6 +34,17 @@ PROJECT: wire.TeamProjectView = {
     "created_at": NOW,
     "members": [{"user": "ann", "role": "maintainer"}, {"user": "paul", "role": "member"}],
 }
+SESSION: wire.SessionView = {
+    "id": "5f0c1a2b3d4e5f60",
+    "user": "paul",
+    "kind": "page",
+    "created_at": NOW,
+    "used_at": NOW,
+    "expires_at": "2026-11-29T07:23:46Z",
+    "user_agent": "Firefox",
+    "address": "192.0.2.7",
+    "key": "5f0c1a2b3d",
+}
 CALLER: wire.CallerView = {
     "user": "paul",
     "role": "member",
@@ -54,6 +65,11 @@ ANSWERS = {
     "GET /keys": {"keys": [KEY, {**KEY, "id": "0123456789", "state": "revoked", "used_at": NOW, "project": None}]},
     "POST /keys": {"secret": SECRET, "key": KEY},
     "POST /keys/5f0c1a2b3d/revoke": {**KEY, "state": "revoked"},
+    "GET /sessions": {
+        "user": "paul",
+        "sessions": [SESSION, {**SESSION, "kind": "device", "user_agent": "", "key": None}],
+    },
+    "POST /sessions/5f0c1a2b3d4e5f60/end": {"user": "paul", "sessions": []},
     "GET /projects": {"projects": [PROJECT, {**PROJECT, "name": "audio", "open": True, "members": []}]},
     "POST /projects": PROJECT,
     "GET /projects/vision": PROJECT,

@@ -44,6 +44,10 @@ def team(fake_server: FakeServer) -> None:
         ("key list --user paul", "GET /keys?user=paul", None),
         ("key list -u", "GET /keys?all_users=true", None),
         ("key revoke 5f0c1a2b3d 5f0c1a2b3d", "POST /keys/5f0c1a2b3d/revoke", None),
+        ("session list", "GET /sessions", None),
+        ("session list --user paul", "GET /sessions?user=paul", None),
+        ("session list -u", "GET /sessions?user=%2A", None),
+        ("session revoke 5f0c1a2b3d4e5f60", "POST /sessions/5f0c1a2b3d4e5f60/end", None),
         ("project create vision", "POST /projects", {"name": "vision", "open": False}),
         ("project create vision --open", "POST /projects", {"name": "vision", "open": True}),
         ("project list", "GET /projects", None),
@@ -100,6 +104,12 @@ def test_accounts_are_shown_in_tables(riseml: Riseml) -> None:
     ]
     assert keys[2].split()[:7] == ["0123456789", "paul", "laptop", "abcd1234", "run", "-", "revoked"]
     assert keys[2].endswith(" ago")
+    sessions = riseml("session", "list").out.splitlines()
+    assert sessions[0].split() == ["ID", "USER", "WHAT", "LAST", "USE", "ADDRESS", "PROGRAM", "EXPIRES"]
+    assert sessions[1].split()[:3] == ["5f0c1a2b3d4e5f60", "paul", "browser"]
+    assert sessions[1].split()[-3:] == ["192.0.2.7", "Firefox", "2026-11-29"]
+    assert sessions[2].split()[2:4] == ["command", "line"]
+    assert sessions[2].split()[-2] == "-"
     projects = riseml("project", "list").out.splitlines()
     assert projects[1].split("  ")[-1] == "ann (maintainer), paul (member)"
     assert projects[2].split() == ["audio", "all", "users", "-"]
@@ -168,6 +178,13 @@ def test_whoami_says_who_you_are(riseml: Riseml, fake_server: FakeServer) -> Non
         ("key revoke abcd1234", "'abcd1234' is not the ID of a key"),
         ("key revoke 5F0C1A2B3D", "'5F0C1A2B3D' is not the ID of a key"),
         ("key revoke 5f0c1a2b3d 4", "'4' is not the ID of a key"),
+        ("session list --user Paul", "'Paul' is not a name for a user"),
+        ("session list --user paul -u", "--user and --all-users contradict each other"),
+        ("session list paul", "got unexpected extra argument(s) (paul)"),
+        ("session revoke", "missing argument"),
+        ("session revoke 5f0c1a2b3d", "'5f0c1a2b3d' is not the ID of a session"),
+        ("session revoke 5F0C1A2B3D4E5F60", "'5F0C1A2B3D4E5F60' is not the ID of a session"),
+        ("session revoke riseml_session_x", "what lets a caller in is not the ID of a session"),
         ("project create Vision", "'Vision' is not a name for a project"),
         ("project create a_b", "'a_b' is not a name for a project"),
         (f"project create {'a' * 33}", "is not a name for a project"),
