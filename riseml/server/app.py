@@ -41,7 +41,6 @@ from riseml.server.data.output_watch import OutputWatch
 from riseml.server.end_recovery import recover_ends
 from riseml.server.gate.audit_gate import add_audit
 from riseml.server.gate.key_authenticator import KeyAuthenticator
-from riseml.server.gate.key_gate import KeyGate
 from riseml.server.gate.server_user import find_server_user
 from riseml.server.gate.socket_gate import SocketGate
 from riseml.server.gate.user_ids import UserIds
@@ -161,12 +160,19 @@ def make_application(settings: Settings, stop: threading.Event, terms: ClaimTerm
 
 
 def _make_tls_gate(api: ASGIApp, services: Services, names: Collection[str]) -> ASGIApp:
-    """Return the gate of a team's listener: names and origins first, then keys, then how much each key asks at once."""
+    """Return the gate of a team's listener: names and origins first, then keys and sessions, then how much each asks at
+    once.
+    """
+    from riseml.server.team_page import make_team_gate  # the server of one user does without it
+
+    config = services.config
     keys = services.keys
+    assert config is not None
     assert keys is not None  # a server with a listener has a server.yml
 
     def make_gate(audited: ASGIApp) -> ASGIApp:
-        return NameGate(KeyGate(KeyLimit(audited), keys), names)
+        gate = make_team_gate(KeyLimit(audited), config, services.stores, keys, _find_owner, tuple(names))
+        return NameGate(gate, names)
 
     return add_audit(api, services.audit, now, make_gate)
 
