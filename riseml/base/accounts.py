@@ -18,6 +18,11 @@ _SERVICES = range(61_184, 65_536)  # systemd's dynamic users, nobody, and (uid_t
 _END_OF_IDS = 2**31 - 1  # some programs read a uid as a number with a sign
 
 
+def is_account_name(text: str) -> bool:
+    """Return True for a text that may be the name of a user or a team project."""
+    return _NAME.fullmatch(text) is not None
+
+
 def check_account_name(kind: str, name: str) -> str:
     """Return the name of a user or a team project.
 
@@ -28,7 +33,7 @@ def check_account_name(kind: str, name: str) -> str:
     Raises:
         UsageError: it is not allowed.
     """
-    if _NAME.fullmatch(name) is None:
+    if not is_account_name(name):
         raise UsageError(
             f"{name[:80]!r} is not a name for a {kind}",
             "a name has 1 to 32 small letters a-z, digits and `-`, a letter first: paul, vision-lab",

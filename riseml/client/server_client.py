@@ -30,6 +30,7 @@ from riseml.client.exchange import (
 from riseml.client.exchange import (
     format_path as _format_path,
 )
+from riseml.client.foreign_ids import find_user, name_entry, name_experiment
 from riseml.client.refusals import make_error
 from riseml.client.silence_watch import HEARTBEAT
 from riseml.client.socket_http import PATIENCE
@@ -231,7 +232,8 @@ class Client:
         """Return running experiments, with `ended` all of them; the newest is the last.
 
         With `limit` only so many, the newest; with `before`, only those with a smaller number; with `annotations`,
-        only those about which this was said: parameters of the route (`tag`, `name`, `starred`, `archived`).
+        only those about which this was said: parameters of the route (`tag`, `name`, `starred`, `archived`). They may
+        also say whose: `user`, or `all_users`, user by user.
         """
         query: dict[str, object] = {"all": "true" if ended else None, "project": project, "limit": limit}
         query |= {"before": before, **({} if companions else {"companions": "false"}), **annotations}
@@ -240,7 +242,8 @@ class Client:
 
     def get_experiment(self, identity: str) -> wire.ExperimentView:
         """Return one experiment or set."""
-        return self._get(_format_path("experiments", identity), wire.ExperimentView)
+        experiment = self._get(_format_path("experiments", identity), wire.ExperimentView)
+        return name_experiment(experiment, find_user(identity))
 
     def change_annotation(self, identity: str, change: wire.AnnotationChange) -> wire.AnnotationView:
         """Change what is said about an experiment or a set, and return all that is said now."""
@@ -252,15 +255,18 @@ class Client:
 
     def kill_experiment(self, identity: str) -> wire.ExperimentView:
         """Kill an experiment. The answer comes before its jobs have ended."""
-        return self._post(_format_path("experiments", identity, "kill"), wire.ExperimentView)
+        experiment = self._post(_format_path("experiments", identity, "kill"), wire.ExperimentView)
+        return name_experiment(experiment, find_user(identity))
 
     def add_trials(self, identity: str, request: wire.TrialRequest) -> wire.ExperimentView:
         """Add trials to a set whose points a search chooses, and return the set. It is not repeated."""
-        return self._post(_format_path("experiments", identity, "trials"), wire.ExperimentView, json=request)
+        experiment = self._post(_format_path("experiments", identity, "trials"), wire.ExperimentView, json=request)
+        return name_experiment(experiment, find_user(identity))
 
     def change_set(self, identity: str, change: wire.SetChangeRequest) -> wire.ExperimentView:
         """Pause, resume or stop a set, or change how many of its experiments run at the same time; return the set."""
-        return self._post(_format_path("experiments", identity, "search"), wire.ExperimentView, json=change)
+        experiment = self._post(_format_path("experiments", identity, "search"), wire.ExperimentView, json=change)
+        return name_experiment(experiment, find_user(identity))
 
     def list_quotas(self, user: str | None = None, project: str | None = None) -> wire.QuotaList:
         """Return quotas: of a user, of a team project, or all that the caller sees."""
@@ -352,7 +358,9 @@ class Client:
 
     def explain_experiment(self, identity: str) -> wire.ExplanationView:
         """Return why an experiment waits, or why its jobs run where they run."""
-        return self._get(_format_path("experiments", identity, "explain"), wire.ExplanationView)
+        explanation = self._get(_format_path("experiments", identity, "explain"), wire.ExplanationView)
+        user = find_user(identity)
+        return {**explanation, "id": f"{user}.{explanation['id']}"} if user else explanation
 
     def get_system(self) -> wire.SystemView:
         """Return the server and its hosts."""
@@ -469,6 +477,7 @@ class Client:
             Unreachable: the server did not answer for too long. The experiment goes on.
         """
         query = query or LogQuery()
+        user = find_user(identity)
         cursor = ""
         timer = RetryTimer(self._retry)
         while True:
@@ -477,7 +486,7 @@ class Client:
             try:
                 for entry in self._request_log(identity, query, cursor):
                     timer.reset()
-                    waiting += [entry] if entry["type"] != "ping" else []
+                    waiting += [name_entry(entry, user)] if entry["type"] != "ping" else []
                     if entry["cursor"] == cursor and entry["type"] not in ("ping", "end"):
                         continue  # the next cursor names this entry, too: both come again when the connection breaks
                     cursor = entry["cursor"] or cursor

@@ -16,6 +16,9 @@ from websockets.sync.client import connect
 
 from riseml.base.api_keys import KEY_PREFIX, is_key, make_key
 from riseml.base.errors import RisemlError, Unauthenticated
+from riseml.cli.context import CommandContext
+from riseml.cli.main import execute
+from riseml.cli.output.printer import make_printer
 from riseml.client.server_client import LogQuery
 from riseml.model import Owner
 from riseml.server.clock import now
@@ -221,7 +224,8 @@ def test_what_belongs_to_another_user_is_answered_as_what_does_not_exist(scene: 
         answers = [scene.ask(method, path.format(name), "paul", body=body) for name in (foreign, absent)]
         assert answers[0].status_code == 404, path
         assert answers[0].text.replace(foreign, absent) == answers[1].text
-    assert [one["name"] for one in scene.ask("GET", "/projects", "paul").json()["projects"]] == ["vision"]
+    assert "secret" not in [one["name"] for one in scene.ask("GET", "/projects", "paul").json()["projects"]]
+    assert "secret" in [one["name"] for one in scene.ask("GET", "/projects", "admin").json()["projects"]]
 
 
 def test_a_maintainer_changes_who_is_in_a_project_and_a_member_does_not(scene: KeyScene) -> None:
@@ -240,3 +244,61 @@ def test_a_maintainer_changes_who_is_in_a_project_and_a_member_does_not(scene: K
     assert scene.ask("POST", "/projects/words/remove", "ann").status_code == 403
     assert scene.ask("POST", "/projects/words/remove", "admin").status_code == 200
     assert scene.ask("GET", "/projects/words", "admin").status_code == 404
+
+
+def test_lists_of_other_users_name_them_and_ids_with_users_work_in_commands(
+    scene: KeyScene, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    experiments = scene.application.services.stores.experiments
+    scene.add_user("eve")
+    first = submit(experiments, user="eve")
+    second = submit(experiments, user="eve")
+
+    def call(user: str, *words: str) -> tuple[int, str, str]:
+        environ = {"RISEML_HOME": str(tmp_path), "RISEML_SERVER": scene.url, "RISEML_API_KEY": scene.keys[user]}
+        code = execute(words, CommandContext(make_printer(environ), environ, tmp_path))
+        return code, *capsys.readouterr()
+
+    for words in (".eve",), ("eve",), ("eve", "-n", "0"), (".eve", "-a"):
+        code, out, err = call("admin", "status", *words)
+        assert (code, err) == (0, "")
+        assert [line.split()[0] for line in out.splitlines()[1:]] == [f"eve.{one.number}" for one in (first, second)]
+    assert "eve.1" in call("admin", "status", "-u")[1]
+    assert "eve." not in call("ann", "status", "-u")[1]
+    assert "No experiment is running" in call("ann", "status", ".eve")[1]
+    code, _, err = call("ann", "status", "eve")
+    assert (code, err.splitlines()[0]) == (
+        2,
+        "error: 'eve' is not an experiment ID, and no experiment has this name or tag",
+    )
+    identity = f"eve.{first.number}"
+    for verb in ("show",), ("logs", "--no-follow"), ("tfconfig",):
+        for shown in identity, f"{identity}.worker.1":
+            assert call("admin", *verb, shown)[0] == 0, verb
+        foreign = call("ann", *verb, identity)
+        absent = call("ann", *verb, "eve.999")
+        assert foreign[0] == 3
+        assert foreign[2].replace(identity, "eve.999") == absent[2]
+    assert call("admin", "show", identity)[1].startswith(f"ID: {identity}\n"), "an ID with which commands go on"
+    assert f"eve.{first.number}.worker.1" in call("admin", "show", identity)[1]
+    assert call("eve", "show", identity)[1].startswith(f"ID: {first.number}\n"), "one's own needs no user"
+    assert call("eve", "kill", "--force", f"eve.{second.number}")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("status .Paul", "'Paul' is not a name for a user"),
+        ("status .", "'' is not a name for a user"),
+        ("status .paul.4", "'paul.4' is not a name for a user"),
+        ("status .paul -u", "one user and all users contradict each other"),
+        ("status 4 -u", "--all-users is for the list of experiments"),
+        ("status --capsule -u", "--all-users is for the list of experiments"),
+    ],
+)
+def test_wrong_words_about_users_are_said(
+    scene: KeyScene, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str, sentence: str
+) -> None:
+    environ = {"RISEML_HOME": str(tmp_path), "RISEML_SERVER": scene.url, "RISEML_API_KEY": scene.keys["paul"]}
+    assert execute(words.split(), CommandContext(make_printer(environ), environ, tmp_path)) == 2
+    assert capsys.readouterr().err.startswith(f"error: {sentence}")

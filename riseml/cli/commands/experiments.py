@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from riseml.base.errors import RisemlError, UsageError
+from riseml.base.accounts import check_account_name, is_account_name
+from riseml.base.errors import Refused, RisemlError, UsageError
 from riseml.base.records import dataclass
 from riseml.base.settings import MOST_TAIL
 from riseml.cli.arguments import choose_experiment_id, find_last_experiment, parse_since
@@ -78,6 +81,9 @@ LastOption = Annotated[
     ),
 ]
 
+_OF_USER = "."
+"""Begins the name of a user where an ID is expected, as RiseML 1.x has it."""
+
 _ON_A_SCREEN = 100  # most experiments of a list on a terminal, unless the user gives another number
 _PAGE = 500  # experiments in one answer of the server
 
@@ -89,14 +95,20 @@ class ListChoice:
     ended: bool  # those that have ended, too
     most: int | None  # only this many of the newest ones; None: all
     annotations: Mapping[str, object]  # what users say about them, as `Client.list_experiments` takes it
+    user: str | None = None  # whose; None: the caller's
+    all_users: bool = False  # those of all users
 
 
 def show_status(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     identity: Annotated[
-        str | None, typer.Argument(metavar="ID", show_default=False, help="Show this experiment, set or job.")
+        str | None,
+        typer.Argument(
+            metavar="ID", show_default=False, help="Show this experiment, set or job; `.paul`: list those of paul."
+        ),
     ] = None,
     *,
+    all_users: Annotated[bool, typer.Option("-u", "--all-users", help="List the experiments of all users.")] = False,
     ended: Annotated[
         bool, typer.Option("-a", "--all", help="List ended experiments too, but not those of `system test`.")
     ] = False,
@@ -109,23 +121,77 @@ def show_status(  # noqa: PLR0913  # one parameter for each option of the comman
     capsule: CapsuleOption = False,
     saved: SavedOption = False,
 ) -> None:
-    """List running experiments, or show one with its jobs."""
+    """List running experiments, or show one with its jobs.
+
+    On a team's server `riseml status paul` or `.paul` lists those of paul, and -u those of all users, as far as you see
+    them.
+    """
     command: CommandContext = context.obj
     part = choose_part(capsule=capsule, saved=saved)
     mode = ViewMode(json, watch)
-    if identity is not None or part is not ExperimentPart.JOBS:
-        if ended or last is not None:
-            raise UsageError("-a and --last are for the list of experiments", "leave them out, or the ID")
-        if archived or where:
-            raise UsageError("--archived and --where are for the list of experiments", "leave them out, or the ID")
-        print_part(command, identity, part, mode, long=long)
-        return
+    usual = _ON_A_SCREEN if command.printer.live and not json else None
+    conditions = _read_conditions(where or [], archived=archived)
+    choice = ListChoice(
+        ended=ended or archived or bool(where),
+        most=usual if last is None else last or None,
+        annotations=conditions,
+        all_users=all_users,
+    )
+    is_user = identity is not None and identity.startswith(_OF_USER)
+    if (identity is not None and not is_user) or part is not ExperimentPart.JOBS:
+        try:
+            _check_no_list(ended=ended or last is not None, chosen=archived or bool(where), all_users=all_users)
+            print_part(command, identity, part, mode, long=long)
+        except UsageError:
+            if identity is None or part is not ExperimentPart.JOBS or all_users or not _is_user(command, identity):
+                raise
+        else:
+            return
     with command.connect() as client:
-        usual = _ON_A_SCREEN if command.printer.live and not json else None
-        most = usual if last is None else last or None
-        chosen = _read_conditions(where or [], archived=archived)
-        choice = ListChoice(ended or archived or bool(where), most, chosen)
+        if identity is not None:
+            choice = replace(choice, user=read_user(client, identity.removeprefix(_OF_USER), all_users=all_users))
         print_view(command, client, lambda: _fetch_list(command, client, choice, long=long), mode)
+
+
+def _check_no_list(*, ended: bool, chosen: bool, all_users: bool) -> None:
+    """Refuse options of the list beside an ID.
+
+    Raises:
+        UsageError: there are some.
+    """
+    for is_given, options in (
+        (ended, "-a and --last are"),
+        (chosen, "--archived and --where are"),
+        (all_users, "--all-users is"),
+    ):
+        if is_given:
+            raise UsageError(f"{options} for the list of experiments", "leave them out, or the ID")
+
+
+def _is_user(command: CommandContext, word: str) -> bool:
+    """Return True when a word that is no name or tag is a user of a team's server whose experiments the caller sees."""
+    if not is_account_name(word):
+        return False
+    with command.connect() as client, suppress(RisemlError):  # a server of an earlier version does not say who calls
+        if client.open_accounts().get_caller()["team"]:
+            return bool(client.list_experiments(ended=True, limit=1, annotations={"user": word}))
+    return False
+
+
+def read_user(client: Client, name: str, *, all_users: bool) -> str:
+    """Return the name of a user whose experiments are to be listed.
+
+    Raises:
+        UsageError: it is not a name of a user, or those of all users are to be listed, too.
+        Refused: the server has one user, with another name.
+    """
+    if all_users:
+        raise UsageError("one user and all users contradict each other", "leave out --all-users, or the user")
+    check_account_name("user", name)
+    caller = client.open_accounts().get_caller()
+    if not caller["team"] and caller["user"] != name:
+        raise Refused(f"this server has one user, {caller['user']}", "`riseml server init` makes the server of a team")
+    return name
 
 
 def show_experiment(
@@ -289,7 +355,8 @@ def _fetch_list(command: CommandContext, client: Client, choice: ListChoice, *, 
 
     experiments, older = _fetch_pages(client, choice)
     if experiments:
-        lines = list_experiments(experiments, command.now(), command.printer.style, long=long)
+        named = _name_users(experiments) if choice.all_users or choice.user is not None else experiments
+        lines = list_experiments(named, command.now(), command.printer.style, long=long)
     elif choice.annotations:
         lines = ["No experiment meets the conditions; `riseml status -a --archived` lists all."]
     elif choice.ended:
@@ -319,21 +386,46 @@ def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.Experime
     Experiments of `riseml system test` that have ended are left out, and do not count. Each request asks for some of
     them, so that a long list does not keep the server from its other work.
     """
+    if choice.all_users:
+        return _fetch_all_users(client, choice)
+    conditions = {**choice.annotations, **({} if choice.user is None else {"user": choice.user})}
     experiments: list[wire.ExperimentView] = []
     before = None
     while choice.most is None or len(experiments) <= choice.most:  # one more shows whether there are older ones
         limit = _PAGE if choice.most is None else min(_PAGE, choice.most + 1 - len(experiments))
-        page = client.list_experiments(ended=choice.ended, limit=limit, before=before, annotations=choice.annotations)
-        visible = [
-            experiment
-            for experiment in page
-            if experiment["project"] != TEST_PROJECT or experiment["state"] not in ENDED_STATES
-        ]
-        experiments = [*visible, *experiments]
+        page = client.list_experiments(ended=choice.ended, limit=limit, before=before, annotations=conditions)
+        experiments = [*_drop_tests(page), *experiments]
         if len(page) < limit:
             return experiments, False
         before = int(page[0]["id"])
     return experiments[-choice.most :], True
+
+
+def _fetch_all_users(client: Client, choice: ListChoice) -> tuple[list[wire.ExperimentView], bool]:
+    """Return the experiments of all users in the order of their submission, and whether there are older ones."""
+    limit = None if choice.most is None else choice.most + 1  # of each user
+    conditions = {**choice.annotations, "all_users": "true"}
+    experiments = client.list_experiments(ended=choice.ended, limit=limit, annotations=conditions)
+    listed = sorted(_drop_tests(experiments), key=lambda experiment: experiment["created_at"])
+    if choice.most is None or len(listed) <= choice.most:
+        return listed, False
+    return listed[-choice.most :], True
+
+
+def _drop_tests(experiments: Sequence[wire.ExperimentView]) -> list[wire.ExperimentView]:
+    """Return the experiments without those of `riseml system test` that have ended."""
+    return [
+        experiment
+        for experiment in experiments
+        if experiment["project"] != TEST_PROJECT or experiment["state"] not in ENDED_STATES
+    ]
+
+
+def _name_users(experiments: Sequence[wire.ExperimentView]) -> list[wire.ExperimentView]:
+    """Return experiments whose IDs name their users: `paul.18`."""
+    from riseml.client.foreign_ids import name_experiment
+
+    return [name_experiment(experiment, experiment["user"]) for experiment in experiments]
 
 
 def _fetch_samples(command: CommandContext, client: Client, identity: str | None, trends: Trends | None) -> ViewContent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from riseml.base.annotations import Annotation
 from riseml.base.errors import UsageError
@@ -29,12 +30,14 @@ def find_id(word: str, caller: Caller, stores: Stores) -> str:
     if looks_like_id(word):
         canonical_id = parse_id(word)
         if canonical_id.user in (None, caller.user):
-            return str(canonical_id)
+            return str(replace(canonical_id, user=None))
     for head, tail in _split(unicodedata.normalize("NFC", " ".join(word.split()))):
         subjects = stores.annotations.find_subjects(caller.user, head) if head else {}
         if subjects:
             number, sub = _choose_subject(head, subjects)
             return str(parse_id(".".join(filter(None, (experiment_name(number, sub or None), tail)))))
+    if looks_like_id(word):  # another user's: whether the caller sees it is said where it is shown
+        return str(parse_id(word))
     raise UsageError(
         f"{word[:80]!r} is not an experiment ID, and no experiment has this name or tag",
         "an ID looks like 4, 144.1, 4.master or paul.4.worker.2; `riseml status -a` lists yours",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
+from tests.support.callers import ME
 from tests.unit.server.api.conftest import say
 
 Change = Callable[..., httpx.Response]
@@ -110,5 +111,9 @@ def test_a_name_or_a_tag_stands_for_an_id(client: httpx.Client, change: Change) 
     change("1", archived=True)
     assert find("both") == "2", "an archived experiment counts only where nothing else has the tag"
     assert find("baseline") == "1"
-    for word in "nothing", "baseline.4.5.6", "paul.4", "":
+    for word in "nothing", "baseline.4.5.6", "":
         assert find(word).endswith("is not an experiment ID, and no experiment has this name or tag")
+    assert find("someone.4.worker.1") == "someone.4.worker.1", (
+        "another user's: the next answer says whether it is shown"
+    )
+    assert find(f"{ME.user}.4") == "4", "one's own needs no user"
