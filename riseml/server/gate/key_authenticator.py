@@ -89,7 +89,7 @@ class KeyAuthenticator:
         look = self._recall(digest)
         if look is None:
             look = self._look_up(token, digest, find_network(address) if address else "")
-            self._store_uses()
+            self._store_due_uses()
         return _make_caller(look, address)
 
     def forget_looks(self) -> None:
@@ -148,20 +148,26 @@ class KeyAuthenticator:
             self._uses[holder.key.id] = moment
         return look
 
-    def _store_uses(self) -> None:
-        """Store when keys were used last, at most once a minute. A store that is full or locked does not hold up the
-        request.
+    def store_uses(self) -> None:
+        """Store when keys were used last, so that a list of keys says it. A store that is full or locked does not hold
+        up the request.
         """
         with self._lock:
-            if not self._uses or self._clock() - self._stored_at < _USE_PERIOD:
-                return
             self._stored_at = self._clock()
             uses = self._uses
             self._uses = {}
         try:
-            self._accounts.note_uses(uses)
+            if uses:
+                self._accounts.note_uses(uses)
         except RisemlError as error:
             log.warning("the last uses of %d keys are not stored: %s", len(uses), error.message)
+
+    def _store_due_uses(self) -> None:
+        """Store last uses at most once a minute."""
+        with self._lock:
+            is_due = bool(self._uses) and self._clock() - self._stored_at >= _USE_PERIOD
+        if is_due:
+            self.store_uses()
 
 
 def _remember(values: dict[Key, Value], key: Key, value: Value) -> None:

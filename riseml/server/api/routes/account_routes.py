@@ -93,12 +93,13 @@ def add_key_routes(router: APIRouter, services: Services) -> None:
         user: Annotated[str | None, Query(max_length=80, description="whose keys; without it, the caller's")] = None,
         all_users: Annotated[bool, Query(description="the keys of all users")] = False,
     ) -> wire.KeyList:
-        _find_keys(services)
+        keys = _find_keys(services)
         chosen = None if all_users else user or caller.user
         if caller.role is not Role.ADMIN and chosen != caller.user:
             raise Refused("only an admin sees keys of other users", "`riseml key list` shows yours")
         if chosen is not None:
             accounts.load_user(chosen)
+        keys.store_uses()
         moment = now()
         return {"keys": [show_key(key, moment) for key in accounts.list_keys(chosen)]}
 
