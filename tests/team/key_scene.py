@@ -19,6 +19,7 @@ from riseml.server.app import Application, make_application
 from riseml.server.clock import now
 from riseml.server.gate.key_gate import KeyGate
 from riseml.server.http_config import configure_http
+from tests.support.ports import find_free_port
 from tests.support.stores import make_new_store
 from tests.support.waiting import DEADLINE
 from tests.support.without_tls import NO_AUTHORITIES
@@ -65,7 +66,7 @@ class KeyScene:
 def open_key_scene(home: Path) -> Iterator[KeyScene]:
     """Serve a new team with an admin."""
     (home / "riseml.db").write_bytes(make_new_store())
-    (home / "server.yml").write_text("listen: 127.0.0.1:8443\nallow: [process]\n")
+    (home / "server.yml").write_text(f"listen: 127.0.0.1:{find_free_port()}\nallow: [process]\n")
     settings = Settings(home, home / "output", home / "data", executor="process")
     application = make_application(settings, threading.Event())
     try:
@@ -76,6 +77,8 @@ def open_key_scene(home: Path) -> Iterator[KeyScene]:
         with _serve(KeyGate(application.api, keys)) as url:
             yield KeyScene(application, home, url, {"admin": first.secret})
     finally:
+        if application.tls is not None:
+            application.tls.close()
         application.database.close()
 
 
