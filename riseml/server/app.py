@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -147,7 +148,11 @@ def make_application(settings: Settings, stop: threading.Event, terms: ClaimTerm
     home = OwnHome(find_location(settings.home), read_identity(settings.identity))
     database = Database(settings.database, _describe_holder(settings), home=home, terms=terms)
     server_user = find_server_user()
-    services = _make_services(settings, config, database, server_user, stop)
+    with ExitStack() as refused:
+        if tls is not None:
+            refused.callback(tls.close)  # a server that is refused keeps no address
+        services = _make_services(settings, config, database, server_user, stop)
+        refused.pop_all()
     _recover_ends(services)
     webhooks = WebhookLoop(settings.home, desk := _make_webhook_desk(services, database))
     milestones = MilestoneDetector(services.stores.metrics.read_summaries, desk.milestones, desk.news.set)
