@@ -66,7 +66,9 @@ class KeyScene:
 def open_key_scene(home: Path) -> Iterator[KeyScene]:
     """Serve a new team with an admin."""
     (home / "riseml.db").write_bytes(make_new_store())
-    (home / "server.yml").write_text(f"listen: 127.0.0.1:{find_free_port()}\nallow: [process]\n")
+    (home / "server.yml").write_text(
+        f"listen: 127.0.0.1:{find_free_port()}\nallow: [process]\nusers: {{ids: {{admin: 2009}}}}\n"
+    )
     settings = Settings(home, home / "output", home / "data", executor="process")
     application = make_application(settings, threading.Event())
     try:

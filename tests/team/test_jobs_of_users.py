@@ -26,6 +26,7 @@ from riseml.model import Caller
 from riseml.server.app import make_application
 from riseml.server.hosts.checkup import check_pool
 from tests.support.archives import END, craft_member, find_digest, pack
+from tests.support.ports import find_free_port
 from tests.support.rig import BASE
 from tests.support.stores import make_new_store
 from tests.team.user_scene import (
@@ -165,7 +166,7 @@ def test_sentence_19_a_teams_server_does_not_start_with_what_its_admin_has_not_a
 ) -> None:
     (tmp_path / "riseml.db").write_bytes(make_new_store())
     made = Settings(tmp_path, tmp_path / "output", tmp_path / "data", **settings)  # type: ignore[arg-type]  # of the test
-    (tmp_path / "server.yml").write_text("listen: 127.0.0.1:8443\n")
+    (tmp_path / "server.yml").write_text(f"listen: 127.0.0.1:{find_free_port()}\n")
     with pytest.raises(Refused) as refused:
         make_application(made, threading.Event())
     assert (f"allow: [{allow}]" if allow else "`riseml login`") in (refused.value.hint or "")

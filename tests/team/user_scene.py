@@ -25,6 +25,7 @@ from riseml.server.app import Application, make_application
 from tests.support.archives import find_digest, pack
 from tests.support.callers import call_as
 from tests.support.hosts import Engine
+from tests.support.ports import find_free_port
 from tests.support.rig import single
 from tests.support.stores import make_new_store
 from tests.support.waiting import DEADLINE, wait_for
@@ -105,7 +106,7 @@ def open_user_scene(home: Path, engine: str | None, server_yml: str = "") -> Ite
     """
     home.mkdir(mode=0o700)
     (home / "riseml.db").write_bytes(make_new_store())
-    (home / "server.yml").write_text(f"listen: 127.0.0.1:8443\n{server_yml}")
+    (home / "server.yml").write_text(f"listen: 127.0.0.1:{find_free_port()}\n{server_yml}")
     (home / "server.yml").chmod(0o600)
     places = (home.parent / "output", home.parent / "data")
     settings = Settings(home, *places, engine or f"unix://{home}/none.sock", executor="docker")
@@ -114,6 +115,8 @@ def open_user_scene(home: Path, engine: str | None, server_yml: str = "") -> Ite
     with ExitStack() as stack:
         stack.callback(application.database.close)
         stack.callback(application.services.hosts.close)
+        if application.tls is not None:
+            stack.callback(application.tls.close)
         if engine is not None:
             scene.hosts.append(Engine(engine))
             stack.callback(scene.hosts[0].close)
