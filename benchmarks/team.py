@@ -72,9 +72,9 @@ def _spread_over_users(store: Path) -> None:
 
 async def _measure(context: BenchContext, report: Report, socket: Path, printing: str) -> None:
     requests = itertools.cycle(_ROUTES)
-    connections: asyncio.Queue[_Connection] = asyncio.Queue()
+    connections: asyncio.Queue[_LoadConnection] = asyncio.Queue()
     for _ in range(_CONNECTIONS):
-        connections.put_nowait(_Connection(socket))
+        connections.put_nowait(_LoadConnection(socket))
     count = context.rounds(_IDLE_REQUESTS, 60)
     idle = [await _ask(connections, *next(requests)) for _ in range(count)]
     report.add("latency", Measure("idle, one after the other", tuple(idle), "ms"))
@@ -91,7 +91,7 @@ async def _measure(context: BenchContext, report: Report, socket: Path, printing
 
 
 async def _send_at_rate(
-    connections: asyncio.Queue[_Connection], requests: itertools.cycle[tuple[str, str, bytes]], seconds: int
+    connections: asyncio.Queue[_LoadConnection], requests: itertools.cycle[tuple[str, str, bytes]], seconds: int
 ) -> tuple[list[float], float]:
     """Send requests when they are due, whether earlier ones were answered or not; a wait for a connection counts.
 
@@ -108,7 +108,7 @@ async def _send_at_rate(
     return list(await asyncio.gather(*tasks)), late
 
 
-async def _ask(connections: asyncio.Queue[_Connection], method: str, path: str, body: bytes) -> float:
+async def _ask(connections: asyncio.Queue[_LoadConnection], method: str, path: str, body: bytes) -> float:
     begun = time.perf_counter()
     connection = await connections.get()
     try:
@@ -129,7 +129,7 @@ async def _follow(socket: Path, experiment: str) -> None:
         writer.close()
 
 
-class _Connection:
+class _LoadConnection:
     """A kept connection to the server; httpx would take as much of the machine as the server."""
 
     def __init__(self, socket: Path) -> None:

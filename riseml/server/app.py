@@ -240,11 +240,9 @@ def _make_services(
     stores = _open_stores(settings, database, experiments, VariableSeals(settings.home, server))
     stores.seals.seal_earlier_values(experiments.reseal_variables)
 
-    world = experiments.load_world()
-    stores.logs.renew_files(experiment.id for experiment in world.experiments)
     pool = HostPool((), _HOST_DEADLINE, _report_silent)
     hosts = HostSet(settings, server, pool, database.check_claim, make_team_rules(config))
-    hosts.open_hosts(world)
+    hosts.open_hosts(experiments.load_world())
     data = _make_data_services(stores, hosts, server, LastUseReader(database))
 
     wake = Wake()
@@ -309,6 +307,8 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
     digests = KeyDigests(settings.home)
     fence = LogFence(database.check_claim, renews_files=database.took_over)
     logs = LogStore(settings.home / "logs", settings.log_limit, fence)
+    if database.took_over:
+        logs.renew_files(experiment.id for experiment in experiments.load_world().experiments)
     outcomes = OutcomeStore(database)
     metrics = MetricStore(database, logs, experiments.find_patterns)
     return Stores(
