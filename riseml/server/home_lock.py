@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ from typing import Self
 from riseml.base.errors import Refused
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+_LOCKS = Path("/proc/locks")
 _LONGEST_NUMBER = 32  # bytes of the number of a process in the file
 
 
@@ -89,6 +91,25 @@ class HomeLock:
         for descriptor in (self._folder, self._descriptor):
             with suppress(OSError):  # it locks no folders
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def end_holder(self) -> None:
+        """Kill the process that holds the lock, if it is one of this machine: a server that may not act any more, and
+        that was stopped or hangs. It would keep the address at which a team's server listens.
+        """
+        if (holder := self._find_holder()) is not None:
+            with suppress(OSError):  # it has ended, or belongs to another user
+                os.kill(holder, signal.SIGKILL)
+
+    def _find_holder(self) -> int | None:
+        """Return the process that the kernel names for the lock; None: there is none, or it cannot be seen here."""
+        file = os.fstat(self._descriptor)
+        place = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+        try:
+            rows = [line.split() for line in _LOCKS.read_text().splitlines()]
+        except OSError:
+            return None
+        holders = (int(row[4]) for row in rows if row[1] == "FLOCK" and row[5] == place)
+        return next((holder for holder in holders if holder > 0 and holder != os.getpid()), None)
 
     def describe(self) -> str:
         """Return what names this lock among those of all homes and machines; empty: this process does not hold it.

@@ -90,6 +90,10 @@ def _serve_in_turn(settings: Settings, lock: HomeLock) -> None:
     configure_logging(settings, shared=True)
     while True:
         _wait_for_turn(settings, lock)
+        if not lock.describe() and settings.server_file.exists():  # the other one still has the address of the team
+            lock.end_holder()
+            threading.Event().wait(_TURN_INTERVAL)
+            lock.try_take()
         lock.begin_serving()
         terms = ClaimTerms(
             shared=True, lock=lock.describe(), patience=settings.takeover_after, on_loss=_leave_after_loss

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from riseml.base.errors import Refused
 from riseml.server.home_lock import HomeLock
+from tests.support.waiting import DEADLINE
 
 
 @pytest.fixture
@@ -61,6 +65,23 @@ def test_a_removed_lock_file_lets_no_second_server_in_and_is_made_again(home: Pa
         assert first.is_held()
         with HomeLock(home, path) as third, pytest.raises(Refused, match=f"process {os.getpid()} is the server"):
             third.take()
+
+
+def test_a_server_that_was_stopped_can_be_ended_by_its_lock(home: Path) -> None:
+    script = "import fcntl, os, sys; f = os.open(sys.argv[1], os.O_RDWR); fcntl.flock(f, fcntl.LOCK_EX);"
+    wait = "print('locked', flush=True); sys.stdin.read()"
+    with HomeLock(home, home / "server.lock") as lock:
+        words = [sys.executable, "-c", script + wait, str(home / "server.lock")]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            other.send_signal(signal.SIGSTOP)
+            assert not lock.try_take()
+            lock.end_holder()
+            assert other.wait(DEADLINE) == -signal.SIGKILL
+        assert lock.try_take()
+        lock.end_holder()
+        assert lock.describe(), "this process is not another one"
 
 
 def test_a_home_in_the_place_of_the_locked_one_is_another_home(home: Path) -> None:
