@@ -343,6 +343,22 @@ _COMMANDS = (
         ("riseml notebook --gpus 1 --open",),
     ),
     CommandPlace(
+        "login",
+        "login",
+        "log_in",
+        Section.TEAM,
+        "Log in to a team's server: compare its fingerprint once, and give a key.",
+        ("riseml login https://gpu1:8443", "riseml login https://gpu1:8443 --key-file key --fingerprint SHA256:..."),
+    ),
+    CommandPlace(
+        "logout",
+        "login",
+        "log_out",
+        Section.TEAM,
+        "Forget the key of a server. Its pinned certificate stays.",
+        ("riseml logout",),
+    ),
+    CommandPlace(
         "whoami",
         "user",
         "print_caller",
@@ -394,6 +410,14 @@ _GROUPS = (
         ("riseml system info", "riseml system test"),
     ),
     CommandPlace(
+        "context",
+        "login",
+        "context_app",
+        Section.TEAM,
+        "Show the servers that you have logged in to, and choose one.",
+        ("riseml context", "riseml context use gpu1"),
+    ),
+    CommandPlace(
         "audit",
         "audit",
         "audit_app",
@@ -440,6 +464,7 @@ _GROUPS = (
         Section.SERVER,
         "Start, stop or show your own server; back up or move its home.",
         ("riseml server status", "riseml server logs --tail 50"),
+        more=("server_team",),
     ),
 )
 _HELP = (["--help"], ["-h"])  # the list of all commands needs none of their modules

@@ -104,6 +104,14 @@ class CommandContext:
 
         return str(typer.prompt(clean_text(question), err=True, default=default))
 
+    def ask_for_secret(self, question: str) -> str:
+        """Return what the user types, which the terminal does not show; the text of the question may be foreign."""
+        import typer
+
+        from riseml.cli.output.text import clean_text
+
+        return str(typer.prompt(clean_text(question), err=True, hide_input=True))
+
     def connect_to_run(self) -> Client:
         """Return a client for a command that runs jobs: the server uses the executor that the user asks for.
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,7 @@ from riseml.cli.help_text import HelpGroup, describe_range, write_paragraphs, wr
 from riseml.cli.output.printer import discard_output, make_printer
 
 _DEBUG = "--debug"
+_SERVER = "--server"
 _FULL_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # errors of a write to a full disk
 _UsageFault: type[Exception] = typer.BadParameter.__mro__[1]  # the base class, in the library that typer parses with
 
@@ -62,13 +64,17 @@ def accept_root_options(
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[bool, typer.Option(_DEBUG, help="Show where an unexpected error came from.")] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(_SERVER, metavar="NAME", help="Ask this server: a context, a URL, or `local` for your own."),
+    ] = None,
 ) -> None:
     """Declare the options before any command, for the help; `execute` handles them.
 
     Raises:
         UsageError: a command follows `--version`.
     """
-    del debug
+    del debug, server
     if version:
         raise UsageError("--version stands alone", "leave it out, or the command")
 
@@ -102,7 +108,8 @@ def run() -> None:
 
 
 def execute(arguments: Sequence[str], context: CommandContext | None = None) -> int:
-    """Run one command line and return its exit code. `--debug` may stand anywhere before a command for a job.
+    """Run one command line and return its exit code. `--debug` and `--server` may stand anywhere before a command for a
+    job.
 
     Example:
         execute(["status", "4"])
@@ -112,6 +119,8 @@ def execute(arguments: Sequence[str], context: CommandContext | None = None) -> 
     debug = _DEBUG in arguments[:own]
     words = [*(word for word in arguments[:own] if word != _DEBUG), *arguments[own:]]
     try:
+        if any(word.startswith(_SERVER) for word in words[:own]):
+            words, context = _take_server(words, own - debug, context)
         return _call_app(_translate(words), context)
     except Exit as left:
         return left.code
@@ -124,6 +133,37 @@ def execute(arguments: Sequence[str], context: CommandContext | None = None) -> 
         riseml_error = _convert_error(error)
         context.printer.print_error(riseml_error)
         return riseml_error.exit_code
+
+
+def _take_server(words: Sequence[str], own: int, context: CommandContext) -> tuple[list[str], CommandContext]:
+    """Return a command line without `--server NAME`, and the context of a command for that server.
+
+    Args:
+        words: the command line.
+        own: how many of the words belong to riseml.
+        context: of the command.
+
+    Raises:
+        UsageError: no name follows, or several do.
+    """
+    names: list[str] = []
+    left: list[str] = []
+    reading = iter(words[:own])
+    for word in reading:
+        option, equals, value = word.partition("=")
+        if option != _SERVER:
+            left.append(word)
+            continue
+        name = value if equals else next(reading, "")
+        if not name or name.startswith("-"):
+            raise UsageError(f"{_SERVER} needs a name or a URL", "`riseml context` lists the names")
+        names.append(name)
+    if len(set(names)) > 1:
+        raise UsageError(f"{_SERVER} names several servers: {', '.join(names)}", "name one")
+    if not names:  # another option begins with the same letters
+        return list(words), context
+    environ = {**context.environ, "RISEML_SERVER": names[0]}
+    return [*left, *words[own:]], replace(context, environ=environ)
 
 
 def leave_process(code: int) -> NoReturn:
@@ -155,7 +195,9 @@ def _print_traceback(kind: type[BaseException], error: BaseException, at: Traceb
 def _count_own_words(words: Sequence[str]) -> int:
     """Return how many words belong to riseml; the others are a command for a job: `exec 4 -- train.py --debug`."""
     end = words.index("--") if "--" in words else len(words)
-    names = [at for at, word in enumerate(words[:end]) if not word.startswith("-")]
+    names = [
+        at for at, word in enumerate(words[:end]) if not word.startswith("-") and not (at and words[at - 1] == _SERVER)
+    ]
     if len(names) > 1 and words[names[0]] == "exec":
         return names[1] + 1  # the job's ID is the last of them
     return end

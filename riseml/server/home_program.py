@@ -21,7 +21,8 @@ from riseml.server.home_move import move_home
 
 
 def main(words: Sequence[str]) -> int:
-    """Do what the words say: `move`, `backup FILE` or `restore FILE`. Return 0, or the exit code of the problem."""
+    """Do what the words say: `move`, `backup FILE`, `restore FILE`, `fingerprint`, `init LISTEN ADMIN CERT KEY NAMES`
+    (empty words for a certificate of the own authority). Return 0, or the exit code of the problem."""
     try:
         settings = read_settings(os.environ)
         check_home(settings.home)
@@ -41,6 +42,10 @@ def _run(settings: Settings, words: Sequence[str]) -> object:
             return _back_up(settings, Path(file))
         case ["restore", file]:
             return _restore(settings, Path(file))
+        case ["fingerprint"]:
+            return _read_fingerprint(settings)
+        case ["init", listen, admin, cert, key, *names]:
+            return _init(settings, listen, admin, (cert, key), names)
         case _:
             raise ValueError(f"these words are unknown: {words}")
 
@@ -76,6 +81,29 @@ def _restore(settings: Settings, file: Path) -> wire.RestoredHome:
         "former_host": backup.home.host,
         "store": backup.has_store,
         "owner": backup.owner,
+    }
+
+
+def _read_fingerprint(settings: Settings) -> str:
+    from riseml.server.team_init import find_fingerprint
+
+    return find_fingerprint(settings)
+
+
+def _init(settings: Settings, listen: str, admin: str, files: tuple[str, str], names: Sequence[str]) -> wire.NewTeam:
+    from riseml.server.team_init import TeamRequest, init_team
+    from riseml.spec.server.types import CertificateFiles
+
+    certificate = CertificateFiles(*files) if files[0] else None
+    team = init_team(settings, TeamRequest(listen, admin, tuple(names), certificate))
+    return {
+        "file": str(settings.server_file),
+        "listen": str(team.config.listen),
+        "url": f"https://{team.names[0]}:{team.config.listen.port}",
+        "names": list(team.names),
+        "fingerprint": team.fingerprint,
+        "admin": admin,
+        "key": team.secret,
     }
 
 

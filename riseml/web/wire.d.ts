@@ -103,6 +103,7 @@ export type NewHost = { name: string; url: string; address?: string; gpus?: "all
 export type NewKeyRequest = { user?: string; name?: string; scope?: "read" | "run" | "admin"; project?: string; days?: number };
 export type NewKeyView = { secret: string; key: KeyView };
 export type NewProjectRequest = { name: string; open?: boolean };
+export type NewTeam = { file: string; listen: string; url: string; names: Array<string>; fingerprint: string; admin: string; key: string };
 export type NewUserRequest = { name: string; role?: "viewer" | "member" | "admin"; uid?: number; gid?: number; email?: string; shared_uid?: boolean };
 export type NewUserView = { user: UserView; secret: string; key: KeyView };
 export type NotebookRequest = { idle_timeout?: number };

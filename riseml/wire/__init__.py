@@ -212,6 +212,7 @@ from riseml.wire.searches import (
 from riseml.wire.server import (
     BackedUpHome as BackedUpHome,
     MovedHome as MovedHome,
+    NewTeam as NewTeam,
     RestoredHome as RestoredHome,
     ServerView as ServerView,
     SystemView as SystemView,

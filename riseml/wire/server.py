@@ -33,6 +33,18 @@ class ServerView(TypedDict):
     holder_address: str  # where clients reach that one; empty: not known
 
 
+class NewTeam(TypedDict):
+    """The server of a team that `riseml server init` has made."""
+
+    file: str  # server.yml
+    listen: str  # host:port
+    url: str  # where users log in
+    names: list[str]  # host names and addresses that the server answers to
+    fingerprint: str  # that users compare: SHA256: and 43 characters
+    admin: str  # name of the first user
+    key: str  # of the admin; nobody can read it again
+
+
 class MovedHome(TypedDict):
     """What `riseml server move` did."""
 

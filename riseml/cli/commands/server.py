@@ -83,7 +83,7 @@ def run_server(
     from riseml.cli.server_process import become_server
 
     command: CommandContext = context.obj
-    become_server(_find_own_home(command), standby=standby)
+    become_server(find_own_home(command), standby=standby)
 
 
 @add_subcommand(server_app, "stop", "riseml server stop")
@@ -98,7 +98,7 @@ def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
         if client.address.socket is None:
             raise UsageError(
                 f"{client.address} is not your own server, so this command cannot stop it",
-                "unset RISEML_SERVER to stop your own server",
+                "add `--server local`, or unset RISEML_SERVER, to stop your own server",
             )
         stopped = local_server.stop_server(client, settings)
     active = 0 if stopped is None else stopped["active"]
@@ -147,7 +147,7 @@ def move_home(context: typer.Context, *, json: JsonOption = False) -> None:
     from riseml.cli.server_process import run_home_program
 
     command: CommandContext = context.obj
-    moved: wire.MovedHome = run_home_program(_find_own_home(command), "move")
+    moved: wire.MovedHome = run_home_program(find_own_home(command), "move")
     if json:
         command.printer.print_json(moved)
         return
@@ -186,7 +186,7 @@ def back_up_home(
 
     command: CommandContext = context.obj
     path = str((command.folder / file).absolute())
-    backup: wire.BackedUpHome = run_home_program(_find_own_home(command), "backup", path)
+    backup: wire.BackedUpHome = run_home_program(find_own_home(command), "backup", path)
     if json:
         command.printer.print_json(backup)
         return
@@ -216,7 +216,7 @@ def restore_home(
 
     command: CommandContext = context.obj
     path = str((command.folder / file).absolute())
-    restored: wire.RestoredHome = run_home_program(_find_own_home(command), "restore", path)
+    restored: wire.RestoredHome = run_home_program(find_own_home(command), "restore", path)
     if json:
         command.printer.print_json(restored)
         return
@@ -232,11 +232,11 @@ def restore_home(
     command.printer.print_lines(lines)
 
 
-def _find_own_home(command: CommandContext) -> Settings:
+def find_own_home(command: CommandContext) -> Settings:
     """Return the settings of the user's own server.
 
     Raises:
-        UsageError: RISEML_SERVER names another one.
+        UsageError: commands go to another one.
     """
     from riseml.client.server_client import read_address
 
@@ -245,7 +245,7 @@ def _find_own_home(command: CommandContext) -> Settings:
     if address.socket is None:
         raise UsageError(
             f"{address} is not your own server, so this command cannot reach its home",
-            "unset RISEML_SERVER to work on your own home",
+            "add `--server local`, or unset RISEML_SERVER, to work on your own home",
         )
     return settings
 
@@ -286,7 +286,7 @@ def print_server_log(
     if address.socket is None:
         raise UsageError(
             f"{address} is not your own server, so this command cannot read its log",
-            "unset RISEML_SERVER to read the log of your own server",
+            "add `--server local`, or unset RISEML_SERVER, to read the log of your own server",
         )
     with ServerLogReader(settings.log, settings.former_log) as reader:
         _print_log_lines(command, reader.read_last_lines(tail), json=json)
