@@ -10,7 +10,7 @@ from riseml.base.names import SUBNETS, HostName, JobName
 from riseml.base.records import dataclass
 from riseml.base.states import Network
 from riseml.control.actions import Action
-from riseml.control.quotas import TeamRules
+from riseml.control.quotas import QuotaRules
 from riseml.model import ActionFailure, Experiment, HostObservation, Job, JobKey
 
 
@@ -56,7 +56,7 @@ class Observation:
     outputs_over: Mapping[int, str] = field(default_factory=dict)
     # running jobs that their hosts do not show now -> when they were last known to run, by the server's clock
     last_signs: Mapping[JobKey, datetime] = field(default_factory=dict)
-    team: TeamRules | None = None  # quotas and usage of the users; None: the server has one user
+    team: QuotaRules | None = None  # quotas and usage of the users; None: the server has one user
     last_used: Mapping[int, datetime] = field(default_factory=dict)  # id of a companion -> when a client last used it
 
     def is_lost(self, host: HostObservation) -> bool:

@@ -88,7 +88,7 @@ class QuotaTable:
 
 
 @dataclass(frozen=True, slots=True)
-class TeamRules:
+class QuotaRules:
     """What a team's server knows about its users when it serves the queue."""
 
     quotas: QuotaTable = QuotaTable()

@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from riseml.base.settings import Settings
 from riseml.base.wire_revision import read_revision
 from riseml.control.actions import Action
 from riseml.executors.pool import HostPool
-from riseml.model import Caller, Experiment
+from riseml.model import Caller, Experiment, Owner
 from riseml.server.api.access_check import guard_routes
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.limits import BodyLimit
@@ -80,7 +80,7 @@ from riseml.server.webhooks.delivery_notes import DeliveryNotes
 from riseml.server.webhooks.milestone_detector import MilestoneDetector
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
 from riseml.spec.server.types import ServerConfig
-from riseml.store.accounts import AccountStore
+from riseml.store.accounts import AccountStore, User
 from riseml.store.annotations import AnnotationStore, Subject
 from riseml.store.audit_log import AuditLog
 from riseml.store.capsules import CapsuleStore
@@ -176,7 +176,9 @@ def _make_tls_gate(api: ASGIApp, services: Services, names: Collection[str]) -> 
     assert keys is not None  # a server with a listener has a server.yml
 
     def make_gate(audited: ASGIApp) -> ASGIApp:
-        gate = make_team_gate(KeyLimit(audited), config, services.stores, keys, _find_owner, tuple(names))
+        gate = make_team_gate(
+            KeyLimit(audited), config, services.stores, keys, _make_owner_finder(config), tuple(names)
+        )
         return NameGate(gate, names)
 
     return add_audit(api, services.audit, now, make_gate)
@@ -240,9 +242,7 @@ def _make_services(
     stores = _open_stores(settings, database, experiments, VariableSeals(settings.home, server))
     stores.seals.seal_earlier_values(experiments.reseal_variables)
 
-    pool = HostPool((), _HOST_DEADLINE, _report_silent)
-    hosts = HostSet(settings, server, pool, database.check_claim, make_team_rules(config))
-    hosts.open_hosts(experiments.load_world())
+    hosts = _open_hosts(settings, config, database, experiments)
     data = _make_data_services(stores, hosts, server, LastUseReader(database))
 
     wake = Wake()
@@ -298,9 +298,18 @@ def _make_services(
         watchers=watchers,
         loops=loops,
         web=WebListener(WebAccess(settings.home / "web.json"), lambda session: server_user),
-        keys=None if config is None else _make_authenticator(config, stores.accounts),
+        keys=None if config is None else KeyAuthenticator(stores.accounts, _make_owner_finder(config), now),
         request_stop=stop.set,
     )
+
+
+def _open_hosts(
+    settings: Settings, config: ServerConfig | None, database: Database, experiments: ExperimentStore
+) -> HostSet:
+    pool = HostPool((), _HOST_DEADLINE, _report_silent)
+    hosts = HostSet(settings, experiments.load_server_id(), pool, database.check_claim, make_team_rules(config))
+    hosts.open_hosts(experiments.load_world())
+    return hosts
 
 
 def _open_stores(settings: Settings, database: Database, experiments: ExperimentStore, seals: VariableSeals) -> Stores:
@@ -338,9 +347,10 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
     )
 
 
-def _make_authenticator(config: ServerConfig, accounts: AccountStore) -> KeyAuthenticator:
+def _make_owner_finder(config: ServerConfig) -> Callable[[User], Owner]:
+    """Return what finds the uid and gid of a user's jobs."""
     ids = UserIds(config.users)
-    return KeyAuthenticator(accounts, lambda user: ids.find_owner(user.name, user.uid, user.gid), now)
+    return lambda user: ids.find_owner(user.name, user.uid, user.gid)
 
 
 def _make_team_parts(config: ServerConfig, stores: Stores, hosts: HostSet) -> TeamParts:

@@ -19,7 +19,7 @@ from dataclasses import field
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, JobDuty, Reason, State
 from riseml.control.placement.reserve import Reserve
-from riseml.control.quotas import TeamRules, measure_plan
+from riseml.control.quotas import QuotaRules, measure_plan
 from riseml.control.usage import rate_amounts
 from riseml.model import Experiment
 from riseml.spec.config.types import Resources
@@ -123,7 +123,7 @@ def waits_for_place(experiment: Experiment) -> bool:
     return all(job.state is State.FINISHED for job in experiment.jobs if job.part is JobDuty.PREPARES)
 
 
-def make_queue(experiments: Iterable[Experiment], team: TeamRules | None = None) -> list[Experiment]:
+def make_queue(experiments: Iterable[Experiment], team: QuotaRules | None = None) -> list[Experiment]:
     """Return the experiments that wait for a place, the next one first.
 
     Args:
@@ -145,7 +145,7 @@ QueueRank = tuple[int, bool, int, int]
 """Priority (negative), whether it lacks the reason NEXT, turn, id: the smallest rank comes first."""
 
 
-def _count_hours_ahead(experiments: Iterable[Experiment], team: TeamRules) -> Iterator[tuple[float, Experiment]]:
+def _count_hours_ahead(experiments: Iterable[Experiment], team: QuotaRules) -> Iterator[tuple[float, Experiment]]:
     """Yield how many hours the user of each waiting experiment has used, with an hour for each older experiment of that
     user, and divided by the weight of its project."""
     older: dict[str, dict[int, float]] = {}  # hours of older experiments by user and priority

@@ -20,7 +20,7 @@ from riseml.control.decide import takes_place
 from riseml.control.observation import Observation
 from riseml.control.placement.leaders import describe_leaderless
 from riseml.control.placement.queue import make_queue
-from riseml.control.quotas import TeamRules
+from riseml.control.quotas import QuotaRules
 from riseml.model import Experiment, HostObservation, Job, World
 from riseml.server.log_line import LogLine
 
@@ -28,7 +28,7 @@ Saved = Sequence[tuple[Experiment, Experiment]]
 """The changes of one pass that were saved, as (old, new)."""
 
 
-def describe_pass(before: World, saved: Saved, team: TeamRules | None = None) -> list[LogLine]:
+def describe_pass(before: World, saved: Saved, team: QuotaRules | None = None) -> list[LogLine]:
     """Return the lines of one pass; empty when nothing changed.
 
     Args:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 from datetime import datetime
 
-from riseml.control.quotas import QuotaTable, TeamRules, measure_plan
+from riseml.control.quotas import QuotaRules, QuotaTable, measure_plan
 from riseml.control.usage import PlaceSpan, UsageTally, find_oldest_counted, find_place_end
 from riseml.model import Experiment
 from riseml.spec.server.types import QuotaDefaults
@@ -30,14 +30,14 @@ class TeamLedger:
         self._lock = threading.Lock()
         self._tally: UsageTally | None = None  # None until the first pass
 
-    def read_rules(self, experiments: Iterable[Experiment], now: datetime) -> TeamRules:
+    def read_rules(self, experiments: Iterable[Experiment], now: datetime) -> QuotaRules:
         """Return the rules of a pass over these open experiments."""
         table = QuotaTable(self.defaults, self._quotas.load())
         with self._lock:
             if self._tally is None:
                 since = find_oldest_counted(now, self.defaults.half_life)
                 self._tally = UsageTally(self.defaults.half_life, now, self._placements.load_ended(since))
-            return TeamRules(table, self._tally.count(experiments, now))
+            return QuotaRules(table, self._tally.count(experiments, now))
 
     def note_saved(self, before: Experiment, after: Experiment, now: datetime) -> None:
         """Count the hours of a place that has ended with a decision that is saved."""

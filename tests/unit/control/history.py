@@ -15,7 +15,7 @@ from riseml.base.names import HostName
 from riseml.base.states import TERMINAL, Network
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
-from riseml.control.quotas import Account, AccountKind, OwnQuota, QuotaTable, TeamRules
+from riseml.control.quotas import Account, AccountKind, OwnQuota, QuotaRules, QuotaTable
 from riseml.model import Capacity, Gpu, HostObservation, Image, Lineage
 from riseml.spec.config.types import Resources, Retry, RetryScope, SaveSection
 from tests.support.memory_executor import MemoryExecutor
@@ -162,7 +162,7 @@ class History:
             Account(AccountKind.USER, user): OwnQuota({"running": running, "gpus": gpus}),
             Account(AccountKind.PROJECT, "vision"): OwnQuota({"running": of_project, "cpus": of_project}),
         }
-        self.simulation.team = TeamRules(QuotaTable(own=own), {user: hours})
+        self.simulation.team = QuotaRules(QuotaTable(own=own), {user: hours})
         self._turn()
 
     @rule(pick=integer(0, 99), wake_ups=WAKE_UPS)

@@ -30,7 +30,7 @@ from riseml.control.actions import (
 from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, choose_image, list_resolved
 from riseml.control.observation import NEVER_SAVED, Observation, SaveObservation
-from riseml.control.quotas import TeamRules
+from riseml.control.quotas import QuotaRules
 from riseml.control.saving import find_attempt
 from riseml.executors.base import BuildRequest, Cancellation, HostSetup, ImageMissing, SubnetTaken
 from riseml.executors.gangs import make_gang_request
@@ -103,7 +103,7 @@ class Simulation:
     inherited: dict[int, set[HostName]] = field(default_factory=dict)  # id of a trial -> hosts with its parent's files
     last_used: dict[int, datetime] = field(default_factory=dict)  # id of a companion -> its last use
     last_signs: dict[JobKey, datetime] = field(default_factory=dict)  # jobs without a recorded end -> their last signs
-    team: TeamRules | None = None  # quotas and usage; None: the server has one user
+    team: QuotaRules | None = None  # quotas and usage; None: the server has one user
     witness: Witness = field(default_factory=Witness)
     decide: Callable[[World, Observation], Decision] = decide
     observed: Observation = field(default_factory=lambda: Observation(START, {}))  # what the last pass saw

@@ -14,7 +14,7 @@ from riseml.control.explain import explain_experiment
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
 from riseml.control.placement.queue import make_queue
-from riseml.control.quotas import Account, AccountKind, OwnQuota, QuotaTable, TeamRules
+from riseml.control.quotas import Account, AccountKind, OwnQuota, QuotaRules, QuotaTable
 from riseml.control.usage import PlaceSpan, UsageTally, count_decayed_hours
 from riseml.model import Experiment, Owner, World
 from riseml.spec.config.types import Resources
@@ -33,7 +33,7 @@ def by(user: str, identity: int, gpus: int = 1, **fields: object) -> Experiment:
     return replace(made, plan=change_policy(made.plan, **policy), **fields)  # type: ignore[arg-type]  # by name
 
 
-def team(default: QuotaLimits = NO_LIMITS, **own: OwnQuota) -> TeamRules:
+def team(default: QuotaLimits = NO_LIMITS, **own: OwnQuota) -> QuotaRules:
     """Rules with these quotas of users; a name that begins with `project_` is a project's."""
     kinds = {
         Account(AccountKind.PROJECT, name.removeprefix("project_"))
@@ -41,10 +41,10 @@ def team(default: QuotaLimits = NO_LIMITS, **own: OwnQuota) -> TeamRules:
         else Account(AccountKind.USER, name): quota
         for name, quota in own.items()
     }
-    return TeamRules(QuotaTable(QuotaDefaults(user=default), kinds))
+    return QuotaRules(QuotaTable(QuotaDefaults(user=default), kinds))
 
 
-def pool(rules: TeamRules | None, gpus: str = "abcdefgh") -> Observation:
+def pool(rules: QuotaRules | None, gpus: str = "abcdefgh") -> Observation:
     return replace(look(h1=site(64, *gpus)), team=rules)
 
 
