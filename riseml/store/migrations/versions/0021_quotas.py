@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0022"
+revision = "0021"
 down_revision = "0020"
 
 _TERMINAL = ("FINISHED", "FAILED", "KILLED")
