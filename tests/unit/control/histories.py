@@ -17,6 +17,7 @@ from tests.unit.control.cluster_history import ClusterHistory
 from tests.unit.control.history import History
 from tests.unit.control.steps import Machine, draw_steps, find_rules, play, shorten
 from tests.unit.control.stored import stored_history
+from tests.unit.control.team_history import TeamHistory
 
 STEPS = 20
 ROUND = 500
@@ -46,6 +47,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the place of the first one")
     parser.add_argument("--stored", type=int, default=0, help="how many more with the real store behind them")
     parser.add_argument("--clusters", type=int, default=0, help="how many more on clusters with queues of their own")
+    parser.add_argument("--teams", type=int, default=0, help="how many more on a team's server, with quotas")
     parser.add_argument("--minutes", type=float, help="go on for so long, round after round")
     parser.add_argument("--seed", type=int, help="of the first round")
     asked = parser.parse_args()
@@ -55,6 +57,7 @@ def main() -> int:
     if asked.minutes is None:
         run(asked.count, seed, first=asked.first)
         run(asked.clusters, seed, first=asked.first, machine=ClusterHistory)
+        run(asked.teams, seed, first=asked.first, machine=TeamHistory)
         if asked.stored:
             with stored_history() as machine:
                 run(asked.stored, seed, machine=machine)
@@ -64,6 +67,7 @@ def main() -> int:
         print(f"seed {seed + done // ROUND}: {done} histories so far", flush=True)
         run(ROUND, seed + done // ROUND)
         run(ROUND // 5, seed + done // ROUND, machine=ClusterHistory)
+        run(ROUND // 5, seed + done // ROUND, machine=TeamHistory)
         done += ROUND
     print(f"{done} histories, no law broken")
     return 0

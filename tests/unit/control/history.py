@@ -15,8 +15,7 @@ from riseml.base.names import HostName
 from riseml.base.states import TERMINAL, Network
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
-from riseml.control.quotas import Account, AccountKind, OwnQuota, QuotaRules, QuotaTable
-from riseml.model import Capacity, Gpu, HostObservation, Image, Lineage
+from riseml.model import Capacity, Experiment, Gpu, HostObservation, Image, Lineage, Plan
 from riseml.spec.config.types import Resources, Retry, RetryScope, SaveSection
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.laws import Laws, count_attempts
@@ -138,32 +137,12 @@ class History:
                 plan = change_policy(plan, save=SaveSection("s3://runs", every=3.0, restore=identity > 1))
             if identity in (2, 3):
                 plan = replace(plan, lineage=Lineage(2, parent=1, parent_record=1))
-            if identity == MOST:
-                plan = change_policy(plan, priority=-1)
-            experiment = make_experiment(identity, plan)
-            owner = type(experiment.owner)(user, 1000, 1000)
-            self.simulation.submit(make_experiment(identity, plan, owner=owner, team_project=self._choose_project()))
+            self.simulation.submit(self.make_experiment_of(user, identity, plan))
 
-    def _choose_project(self) -> str | None:
-        return "vision" if len(self.simulation.stored) % 2 else None
-
-    @rule(
-        user=choice("paul", "anna"),
-        running=choice(None, 1, 2),
-        gpus=choice(None, 0, 1, 2, 3),
-        of_project=choice(None, None, 1, 2),
-        hours=choice(0.0, 5.0),
-    )
-    def an_admin_sets_quotas(
-        self, user: str, running: int | None, gpus: int | None, of_project: int | None, hours: float
-    ) -> None:
-        """The quotas of one user and of the project change; what runs goes on."""
-        own = {
-            Account(AccountKind.USER, user): OwnQuota({"running": running, "gpus": gpus}),
-            Account(AccountKind.PROJECT, "vision"): OwnQuota({"running": of_project, "cpus": of_project}),
-        }
-        self.simulation.team = QuotaRules(QuotaTable(own=own), {user: hours})
-        self._turn()
+    def make_experiment_of(self, user: str, identity: int, plan: Plan) -> Experiment:
+        """Return the experiment that a user submits."""
+        experiment = make_experiment(identity, plan)
+        return replace(experiment, owner=replace(experiment.owner, user=user, uid=1000, gid=1000))
 
     @rule(pick=integer(0, 99), wake_ups=WAKE_UPS)
     def kill(self, pick: int, wake_ups: int) -> None:
@@ -393,7 +372,6 @@ class History:
     def _remove_faults(self) -> None:
         simulation = self.simulation
         simulation.absent.clear()
-        simulation.team = None
         self.laws.dark_since.clear()
         for host in simulation.hosts.values():
             host.faults = type(host.faults)()
@@ -425,11 +403,8 @@ class History:
             self._turn(0.0 if turn else 1.0)
 
     def _turn(self, seconds: float = 1.0) -> Decision:
-        before = self.simulation.world()
         decision = self.simulation.turn(seconds=seconds)
         self.laws.check()
-        if self.simulation.team is not None:
-            self.laws.check_no_early_loan(before, decision.world)
         self.laws.check_no_host_idles(decision.world, self.simulation.observed)
         return decision
 

@@ -406,12 +406,15 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (room, "list_leaderless", find_no_swarm_without_a_leader),
     ),
     "the head keeps hosts that it does not need": ((reserve.Reserve, "delays_nothing", keep_every_host_for_the_head),),
+    "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
+}
+
+ON_TEAMS: dict[str, tuple[Change, ...]] = {
     "quotas forget what has a place": ((quotas, "holds_place", forget_what_has_a_place),),
     "quotas of projects are passed over": ((quotas, "list_accounts", count_users_alone),),
     "a pass gives more than a quota has": ((quotas.QuotaLedger, "add", count_no_new_places),),
     "a quota is exceeded by one": ((quotas, "exceeds", find_room_in_every_quota),),
     "what borrows goes before others": ((quotas.QuotaLedger, "yields_to_others", borrow_before_others),),
-    "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
 }
 
 ON_CLUSTERS: dict[str, tuple[Change, ...]] = {

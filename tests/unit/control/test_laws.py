@@ -16,11 +16,13 @@ from hypothesis import settings
 from tests.unit.control.cluster_history import ClusterHistory
 from tests.unit.control.histories import run
 from tests.unit.control.stored import stored_history
+from tests.unit.control.team_history import TeamHistory
 
 ROOT = Path(__file__).parents[3]
 EACH = 5000
 STORED = 100
 CLUSTERS = 500
+TEAMS = 1000
 FEW_STORED = 5
 HISTORIES = (
     str(ROOT / "scripts" / "background"),
@@ -34,6 +36,8 @@ HISTORIES = (
     str(STORED),
     "--clusters",
     str(CLUSTERS),
+    "--teams",
+    str(TEAMS),
 )
 DEADLINE = 3600  # seconds; other tests have the processors first
 
@@ -51,5 +55,6 @@ def test_the_laws_hold_in_as_many_histories_as_a_property_has_examples() -> None
     few = settings().max_examples
     run(few, 1)
     run(few, 1, machine=ClusterHistory)
+    run(few, 1, machine=TeamHistory)
     with stored_history() as machine:
         run(FEW_STORED, 1, machine=machine)

@@ -10,8 +10,10 @@ import pytest
 from tests.unit.control.cluster_history import ClusterHistory
 from tests.unit.control.gang_ends import SupervisorSite, check_histories
 from tests.unit.control.histories import run
-from tests.unit.control.mutants import MUTANTS, OF_GANGS, OF_THE_STORE, ON_CLUSTERS
+from tests.unit.control.history import History
+from tests.unit.control.mutants import MUTANTS, OF_GANGS, OF_THE_STORE, ON_CLUSTERS, ON_TEAMS, Change
 from tests.unit.control.stored import stored_history
+from tests.unit.control.team_history import TeamHistory
 
 pytestmark = pytest.mark.long
 
@@ -31,12 +33,21 @@ def test_the_laws_catch_a_loop_that_breaks_a_rule(mutant: str) -> None:
         run(MOST, 1, shrink=False)
 
 
-@pytest.mark.parametrize("name", ON_CLUSTERS)
-def test_the_laws_catch_a_loop_that_breaks_a_rule_on_clusters(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, attribute, mutate in ON_CLUSTERS[name]:
+@pytest.mark.parametrize(
+    ("changes", "machine"),
+    [
+        *((change, ClusterHistory) for change in ON_CLUSTERS.values()),
+        *((change, TeamHistory) for change in ON_TEAMS.values()),
+    ],
+    ids=[*ON_CLUSTERS, *ON_TEAMS],
+)
+def test_the_laws_catch_a_loop_that_breaks_a_rule_of_clusters_or_teams(
+    changes: tuple[Change, ...], machine: type[History], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, attribute, mutate in changes:
         monkeypatch.setattr(module, attribute, mutate(getattr(module, attribute)))
     with pytest.raises((AssertionError, LookupError, ExceptionGroup)):
-        run(MOST, 1, shrink=False, machine=ClusterHistory)
+        run(MOST, 1, shrink=False, machine=machine)
 
 
 @pytest.mark.parametrize("name", OF_THE_STORE)
