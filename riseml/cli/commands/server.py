@@ -44,7 +44,8 @@ def show_server(context: typer.Context, *, json: JsonOption = False) -> None:
     if json:
         command.printer.print_json(server)
     else:
-        command.printer.print_lines([*list_server(server), f"Log: {settings.log}"])
+        own_log = [f"Log: {settings.log}"] if client.address.socket is not None else []  # another's is on its machine
+        command.printer.print_lines([*list_server(server), *own_log])
         if standby is not None:
             command.printer.print_lines(["", *list_server(standby)])
 

@@ -62,7 +62,8 @@ def open_web_page(
         if client.address.socket is None:
             raise UsageError(
                 f"{client.address} is not your own server, so this command cannot open its page",
-                "add `--server local`, or unset RISEML_SERVER, to open the page of your own server",
+                f"a team's server has its page at {client.address}: open it in a browser, and log in there;"
+                " `--server local` opens the page of your own server",
             )
         if sessions or end:
             left = client.end_web_session(end) if end else client.list_web_sessions()
