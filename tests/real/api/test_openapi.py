@@ -47,6 +47,9 @@ PLAIN = [  # there is nothing to get wrong
     "POST /v1/pool/join",
     "GET /v1/web/sessions",
     "POST /v1/server/key",
+    "GET /v1/whoami",
+    "GET /v1/users",
+    "GET /v1/projects",
 ]
 WITHOUT_END = ["GET /v1/changes"]
 OTHERS = ["POST /v1/web", "POST /v1/web/close"]  # they listen; tests/real/web asks them
