@@ -99,19 +99,27 @@ def print_fingerprint(context: typer.Context, *, json: JsonOption = False) -> No
 
 @add_subcommand(server_app, "unit", "riseml server unit")
 def print_unit(context: typer.Context, *, json: JsonOption = False) -> None:
-    """Print a systemd unit that runs the server of RISEML_HOME as you."""
+    """Print a systemd unit that runs the server of RISEML_HOME as root, as a standby.
+
+    A team's server gives each job's files to the job's user, which takes root.
+    """
     from riseml.cli.output.systemd_unit import UnitFacts, list_unit
 
     command: CommandContext = context.obj
     settings = find_own_home(command)
+    home = settings.home
+    if home.exists() and home.stat().st_uid != 0:
+        raise UsageError(
+            f"{home} is not a folder of root, and the server of a team runs as root",
+            "make the home with `riseml server init` as root, for example in RISEML_HOME=/var/lib/riseml",
+        )
     chosen = [(key, value) for key, value in command.environ.items() if key.startswith(("RISEML_", "DOCKER_"))]
     variables = [item for item in sorted(chosen) if item[0] not in ("RISEML_HOME", "RISEML_SERVER", "RISEML_API_KEY")]
-    folders = [settings.home, settings.output, settings.data]
+    folders = [home, settings.output, settings.data]
     writable = sorted({str(folder.absolute()) for folder in folders})
     facts = UnitFacts(
-        user=getpass.getuser(),
         python=os.path.abspath(sys.executable),
-        variables=[("RISEML_HOME", str(settings.home.absolute())), *variables],
+        variables=[("RISEML_HOME", str(home.absolute())), *variables],
         writable=writable,
         private_tmp=not any(str(path).startswith("/tmp/") for path in (*writable, settings.socket)),
     )

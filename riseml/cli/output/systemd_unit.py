@@ -11,7 +11,6 @@ from riseml.base.records import dataclass
 class UnitFacts:
     """What a unit says about one server."""
 
-    user: str
     python: str  # absolute path
     variables: Sequence[tuple[str, str]]  # environment of the server
     writable: Sequence[str]  # absolute paths of the folders that the server writes
@@ -21,8 +20,9 @@ class UnitFacts:
 def list_unit(facts: UnitFacts) -> list[str]:
     """Return the lines of the unit.
 
-    Jobs go on when the server ends (`KillMode=process`). The server reaches its engines over sockets, so it writes
-    nothing but its own folders.
+    It runs as root, because a job's files belong to the job's user. A server that has lost its claim ends, and comes
+    back as a standby (`Restart=always`). Jobs go on when the server ends (`KillMode=process`). The server reaches its
+    engines over sockets, so it writes nothing but its own folders.
     """
     return [
         "[Unit]",
@@ -31,11 +31,11 @@ def list_unit(facts: UnitFacts) -> list[str]:
         "After=network-online.target docker.service",
         "",
         "[Service]",
-        f"User={_escape(facts.user)}",
+        "User=root",
         *(f"Environment={_quote(f'{name}={value}')}" for name, value in facts.variables),
-        f"ExecStart={_quote(facts.python)} -m riseml.server",
+        f"ExecStart={_quote(facts.python)} -m riseml.cli server run --standby",
         "WorkingDirectory=/",
-        "Restart=on-failure",
+        "Restart=always",
         "RestartSec=2",
         "KillMode=process",
         "TimeoutStopSec=30",
