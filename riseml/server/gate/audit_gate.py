@@ -1,7 +1,8 @@
 """The audit of a team's server: a line for each write before it takes effect, and for each refusal before its answer.
 
 `AuditedApi` is behind the gate that knows the caller: what reaches it was let in. `AuditedGate` is before that gate:
-it sees what the gate refuses, and what the API refuses to a reader.
+it sees what the gate refuses, and what the API refuses to a reader; and logins, which the gate answers itself. The line
+of a session is there before the browser or the command gets its secret.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from riseml.base.errors import StoreError
 from riseml.base.records import dataclass
 from riseml.server.gate.refusals import refuse_for
-from riseml.server.gate.request_caller import find_caller
+from riseml.server.gate.request_caller import find_caller, find_login
 from riseml.store.audit_log import AuditEntry, AuditLog
 
 _READS = ("GET", "HEAD", "OPTIONS")
@@ -33,6 +34,7 @@ _REFUSED = frozenset(
         HTTPStatus.TOO_MANY_REQUESTS,
     }
 )
+_LOGIN = re.compile(r"/(v1/login|login)/.*", re.DOTALL)  # paths that answer those who log in
 _WRITTEN = "riseml.audited"  # in the scope of a request that `AuditedApi` has noted
 _MINUTE = 60.0  # seconds
 _MOST_REFUSALS = 20  # lines about one address in a minute; one line counts those beyond
@@ -101,14 +103,32 @@ class AuditedGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        is_withheld = False
 
         async def send_noted(message: Message) -> None:
+            nonlocal is_withheld
             status = _read_status(message)
-            if status in _REFUSED and _WRITTEN not in scope:
-                await asyncio.to_thread(self._note, scope, status)
-            await send(message)
+            if status is not None and _WRITTEN not in scope:
+                if _opens_session(scope, status):
+                    error = await asyncio.to_thread(self._note_session, scope, status)
+                    is_withheld = error is not None
+                    if error is not None:
+                        await _refuse(error, scope, receive, send)
+                elif status in _REFUSED or _is_failed_login(scope, status):
+                    await asyncio.to_thread(self._note, scope, status)
+            if not is_withheld:
+                await send(message)
 
         await self._gate(scope, receive, send_noted)
+
+    def _note_session(self, scope: Scope, status: int) -> StoreError | None:
+        """Note a session that has begun. Return why that is not possible: nobody may get its secret."""
+        try:
+            self._audit.append(_make_entry(scope, self._now(), _name_result(status)))
+        except StoreError as error:
+            log.error("a login is refused: %s", error.message)
+            return error
+        return None
 
     def _note(self, scope: Scope, status: int) -> None:
         """Note a refusal, unless the address has had many in this minute. The request has no effect in either case."""
@@ -186,13 +206,24 @@ def _is_kill(scope: Scope) -> bool:
     return scope["type"] == "http" and _KILL.fullmatch(scope["path"]) is not None
 
 
+def _opens_session(scope: Scope, status: int) -> bool:
+    login = find_login(scope)
+    return status < HTTPStatus.BAD_REQUEST and login is not None and bool(login.session)
+
+
+def _is_failed_login(scope: Scope, status: int) -> bool:
+    return status >= HTTPStatus.BAD_REQUEST and scope["type"] == "http" and _LOGIN.fullmatch(scope["path"]) is not None
+
+
 def _make_entry(scope: Scope, at: datetime, result: str, of: int | None = None) -> AuditEntry:
     caller = find_caller(scope)
+    login = find_login(scope)
+    user, key = ("", "") if login is None else (login.user, login.session)
     client = scope.get("client")
     return AuditEntry(
         at=at,
-        user="" if caller is None else caller.user,
-        key="" if caller is None else caller.key,
+        user=user if caller is None else caller.user,
+        key=key if caller is None else caller.key,
         address=client[0] if client else "",
         request=f"{scope['method'] if scope['type'] == 'http' else 'CONNECT'} {scope['path']}",
         result=result,

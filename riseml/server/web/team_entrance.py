@@ -32,6 +32,7 @@ from riseml.server.clock import now
 from riseml.server.gate.key_gate import Authenticator, is_still_valid
 from riseml.server.gate.page_session import PageSession
 from riseml.server.gate.refusals import refuse
+from riseml.server.gate.request_caller import Login, set_login
 from riseml.server.oidc.admission import Admission
 from riseml.server.oidc.device_login import DeviceLogins
 from riseml.server.oidc.page_login import PAGE_LOGIN_LIFE, PageLogins
@@ -171,6 +172,7 @@ class TeamEntrance:
             return refuse(HTTPStatus.UNAUTHORIZED, "this is no key", "`riseml key create` makes one")
         origin = _make_origin(scope, caller.user, SessionKind.PAGE, caller.key)
         session, secret = await asyncio.to_thread(self._sessions.open, origin, self._clock())
+        set_login(scope, Login(caller.user, session.id))
         login: wire.PageLogin = {"session": self._name_for_page(session)}
         answer = JSONResponse(login, headers=_NO_STORE)
         set_session_cookie(answer, secret)
@@ -205,11 +207,13 @@ class TeamEntrance:
         Raises:
             Refused: they may not use this server.
         """
+        set_login(scope, Login(logged_in.identity.name))
         moment = self._clock()
         user = logins.admission.admit(logged_in.identity, moment)
         session, secret = self._sessions.open(_make_origin(scope, user.name, kind), moment)
         sealed = None if logged_in.refresh is None else seal_refresh(logged_in.refresh, secret)
         self._sessions.note_check(session.id, sealed, moment)
+        set_login(scope, Login(user.name, session.id))
         return session, secret
 
     def _name_for_page(self, session: Session) -> str:

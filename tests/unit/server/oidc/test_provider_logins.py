@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -153,6 +154,20 @@ def test_a_user_belongs_to_the_person_of_the_first_login(team: TeamServer, perso
     assert find_problem(person.log_in()) == "the user paul is disabled"
 
 
+def test_each_login_at_the_provider_has_a_line_of_audit(team: TeamServer, person: Person) -> None:
+    person.log_in()
+    session = team.sessions.list_open(START)[0].id
+    person.say(preferred_username="paul", groups=[])
+    person.log_in()
+    person.come_back("/login/return?state=x&code=secret-code")
+    at = "10.0.0.7 GET /login/return"
+    assert team.list_audit() == [
+        f"paul {session} {at} done 303",
+        f"paul - {at} refused 403",
+        f"- - {at} refused 403",
+    ]
+
+
 def test_the_role_follows_the_groups_at_the_next_login(team: TeamServer, person: Person) -> None:
     for groups, role in ((["lab"], Role.MEMBER), (["guests"], Role.VIEWER), (["heads", "guests"], Role.ADMIN)):
         person.say(preferred_username="paul", groups=groups)
@@ -228,6 +243,11 @@ def test_a_provider_without_a_login_for_commands(team: TeamServer) -> None:
     unknown = team.ask("POST", "/v1/login/device/session", body=b'{"login": "x"}')
     assert find_problem(unknown) == "this login is not known, or it is too old"
     assert team.ask("POST", "/v1/login/device", {"origin": "https://evil.example"}).status == 403
+    lines = team.list_audit()
+    assert len(lines) == 6
+    assert all(
+        re.fullmatch(r"- - 10.0.0.7 POST /v1/login/device(/session)? (refused|failed) 4\d\d", line) for line in lines
+    )
 
 
 @pytest.mark.parametrize(

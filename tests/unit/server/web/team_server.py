@@ -11,6 +11,7 @@ from pathlib import Path
 from riseml.base.errors import Unauthenticated
 from riseml.base.roles import Role
 from riseml.model import Caller, Owner
+from riseml.server.gate.audit_gate import AuditedGate
 from riseml.server.gate.key_gate import KeyGate
 from riseml.server.gate.session_authenticator import SessionAuthenticator, SessionParts
 from riseml.server.gate.team_gate import TeamGate
@@ -25,6 +26,7 @@ from riseml.server.web.team_entrance import ProviderLogins, TeamEntrance
 from riseml.server.web.web_auth import PROOF, WebAuth
 from riseml.spec.server.types import OidcSection
 from riseml.store.accounts import AccountStore, User
+from riseml.store.audit_log import AuditLog
 from riseml.store.database import Database
 from riseml.store.key_digests import KeyDigests
 from riseml.store.provider_subjects import ProviderSubjects
@@ -88,7 +90,10 @@ class TeamServer:
         entrance = TeamEntrance(authenticator, self.sessions, sign, lambda: self.now, logins)
         self.proofs: PageProofs = entrance.proofs
         page = WebAuth(self.api, entrance, ASSETS, None)
-        self.application = TeamGate(KeyGate(self.api, authenticator), page)
+        self.audit_file = home / "audit.log"
+        self.audit = AuditLog(self.audit_file)
+        gate = TeamGate(KeyGate(self.api, authenticator), page)
+        self.application = AuditedGate(gate, self.audit, lambda: self.now)
 
     def _make_logins(self, section: OidcSection, database: Database, sign: Callable[[str], str]) -> ProviderLogins:
         provider = Provider(section, time.time)
@@ -103,6 +108,11 @@ class TeamServer:
     ) -> Answer:
         scope = {**make_scope(method, path, headers or {}, host), "client": ("10.0.0.7", 5000)}
         return call(self.application, scope, body)
+
+    def list_audit(self) -> list[str]:
+        """Return user, key, address, request and result of each line."""
+        entries = reversed([line.entry for line in self.audit.read_newest()])
+        return [" ".join((one.user or "-", one.key or "-", one.address, one.request, one.result)) for one in entries]
 
     def log_in(self, key: str) -> tuple[dict[str, str], str]:
         """Return the cookie as a header, and the session of the page."""

@@ -148,3 +148,31 @@ def test_the_files_of_the_page_and_how_to_log_in_need_no_session(team: TeamServe
     assert json.loads(offers.body) == {"keys": True, "provider": None}
     assert team.ask("GET", "/v1/login/other").status == 404
     assert team.ask("GET", "/enter?token=x").body == b"<html>", "no address lets a browser in"
+
+
+def test_each_login_with_a_key_has_a_line_of_audit_without_the_key(team: TeamServer) -> None:
+    for body in (b"", b'{"key": "riseml_unknown"}'):
+        team.ask("POST", "/v1/login/key", FROM_PAGE, body)
+    team.ask("POST", "/v1/login/key", {"origin": "https://evil.example"}, json.dumps({"key": team.key}).encode())
+    team.ask("GET", "/v1/login", FROM_PAGE)
+    _, session = team.log_in(team.key)
+    at = "10.0.0.7 POST /v1/login/key"
+    name = session.partition(".")[0]
+    assert team.list_audit() == [
+        f"- - {at} failed 400",
+        f"- - {at} refused 401",
+        f"- - {at} refused 403",
+        f"ann {name} {at} done 200",
+    ]
+    written = team.audit_file.read_text()
+    assert "riseml_unknown" not in written
+    assert team.key not in written
+
+
+def test_a_login_without_its_line_of_audit_gives_no_session(team: TeamServer) -> None:
+    team.audit_file.rename(team.audit_file.with_name("moved"))
+    answer = team.ask("POST", "/v1/login/key", FROM_PAGE, json.dumps({"key": team.key}).encode())
+    assert answer.status == 503
+    assert "set-cookie" not in answer.headers
+    assert b"without a line there nothing is changed" in answer.body
+    assert b"session" not in answer.body
