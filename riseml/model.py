@@ -154,11 +154,18 @@ class Plan:
     parameters: Environment = ()  # this point of the grid
     options: Environment = ()  # what the plug-in needs again at the launch
     policy: RunPolicy = DEFAULT_POLICY  # what `train` says about each run
+    secret_variables: tuple[tuple[str, str], ...] = ()  # variables of `env`, and the secrets whose values they have
     companion: Companion | None = None  # None: it trains
     origin: Origin = NO_ORIGIN
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role whose environment is not `image`
     role_outputs: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (role, patterns) of each role with its own
     lineage: Lineage | None = None  # None: it is no trial of a population
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The secrets that its jobs get, each once."""
+        files = (file.name for file in self.policy.secrets)
+        return tuple(dict.fromkeys((*(name for _, name in self.secret_variables), *files)))
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -490,6 +497,7 @@ class Launch:
     address: str | None = None
     hosts: tuple[tuple[str, str], ...] = ()  # (name, address) of every job of the gang
     gpus: tuple[str, ...] = ()  # device ids
+    secrets: Environment = field(default=(), repr=False)  # names of files in memory, and what they hold
 
 
 class Frame(NamedTuple):
@@ -518,6 +526,7 @@ class LogCursor:
     """
 
     positions: Mapping[int, FramePosition] = field(default_factory=dict)  # by stream, where the store holds frames
+    lags: bool = False  # the store may lack frames of a stream that are older than those it holds of another one
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,8 @@ class Settings:
     log_limit: int = DEFAULT_LOG_LIMIT  # RISEML_LOG_LIMIT: bytes that one job may take in its log
     output_limit: int | None = None  # RISEML_OUTPUT_LIMIT: bytes that the output of one experiment may take; None: all
     upload_limit: int = DEFAULT_UPLOAD_LIMIT  # RISEML_UPLOAD_LIMIT: the most bytes of one project's archive
+    # `secrets_key` of server.yml: the file of the key that seals secrets; None: `variables.key` of the home
+    secrets_key: Path | None = None
 
     @property
     def socket(self) -> Path:
@@ -138,6 +140,16 @@ class Settings:
     def server_file(self) -> Path:
         """The file that makes the server one for a team; without it, the server answers its own user alone."""
         return self.home / "server.yml"
+
+    @property
+    def is_team(self) -> bool:
+        """True for the server of a team, whose users do not trust each other."""
+        return self.server_file.exists()
+
+    @property
+    def key_file(self) -> Path:
+        """The file of the key that seals secrets and variables in the store."""
+        return self.secrets_key or self.home / "variables.key"
 
     @property
     def database(self) -> str:

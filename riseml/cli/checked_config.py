@@ -33,7 +33,7 @@ class CheckedConfig:
 
     @classmethod
     def of_spec(cls, spec: Spec) -> CheckedConfig:
-        passed = tuple(variable.name for variable in spec.train.env if variable.value is None)
+        passed = tuple(variable.name for variable in spec.train.env if variable.is_passed)
         return cls(spec.project, spec.notes, passed)
 
 

@@ -466,6 +466,22 @@ _GROUPS = (
         ("riseml server status", "riseml server logs --tail 50"),
         more=("server_team",),
     ),
+    CommandPlace(
+        "secret",
+        "secret",
+        "secret_app",
+        Section.SERVER,
+        "Set the secrets that riseml.yml names; their values are never shown.",
+        ("riseml secret set hf", "riseml secret list"),
+    ),
+    CommandPlace(
+        "registry",
+        "registry",
+        "registry_app",
+        Section.SERVER,
+        "Log in at registries from which the images of experiments are pulled.",
+        ("riseml registry login registry.lab:5000 -u paul", "riseml registry list"),
+    ),
 )
 _HELP = (["--help"], ["-h"])  # the list of all commands needs none of their modules
 _NEEDS_ALL = "completion"  # this command lists the others

@@ -152,6 +152,34 @@ class Client:
         query = {} if head is None else {"number": head[0], "hash": head[1]}
         return self._get("/audit/check", wire.AuditCheckView, params=query, timeout=_SLOW_ANSWER)
 
+    def list_secrets(self) -> wire.SecretList:
+        """Return the secrets of the user and of the user's projects, without their values."""
+        return self._get("/secrets", wire.SecretList)
+
+    def set_secret(self, name: str, value: str, project: str | None) -> wire.SecretView:
+        """Set a secret of the user, or of a project."""
+        request = {"json": {"value": value}, "params": _choose_project(project)}
+        return self._exchange.request_answer("PUT", _format_path("secrets", name), wire.SecretView, **request)
+
+    def remove_secret(self, name: str, project: str | None) -> wire.RemovedSecret:
+        """Remove a secret of the user, or of a project."""
+        path = _format_path("secrets", name)
+        return self._exchange.request_answer("DELETE", path, wire.RemovedSecret, params=_choose_project(project))
+
+    def list_registries(self) -> wire.RegistryList:
+        """Return the registries for which the user and the user's projects have credentials."""
+        return self._get("/registries", wire.RegistryList)
+
+    def log_in_at_registry(self, host: str, login: wire.RegistryLogin, project: str | None) -> wire.RegistryView:
+        """Set the credential of a registry."""
+        request = {"json": login, "params": _choose_project(project)}
+        return self._exchange.request_answer("PUT", _format_path("registries", host), wire.RegistryView, **request)
+
+    def log_out_of_registry(self, host: str, project: str | None) -> wire.RemovedSecret:
+        """Remove the credential of a registry."""
+        path = _format_path("registries", host)
+        return self._exchange.request_answer("DELETE", path, wire.RemovedSecret, params=_choose_project(project))
+
     def has_snapshot(self, digest: str) -> bool:
         """Return True when the server has the project files with this digest."""
         with self._exchange.open_response("HEAD", f"/snapshots/{digest}") as response:
@@ -554,3 +582,7 @@ def _drop_missing(values: Mapping[str, object]) -> dict[str, str | list[str]]:
         for name, value in values.items()
         if value is not None
     }
+
+
+def _choose_project(project: str | None) -> dict[str, str]:
+    return {} if project is None else {"project": project}

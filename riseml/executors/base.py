@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
+from riseml.base.secrets import RegistryCredential
 from riseml.base.states import Network
 from riseml.control.actions import Signal
 from riseml.files.archives.project_files import ProjectFiles
@@ -150,6 +151,7 @@ class BuildRequest:
     cancellation: Cancellation
     report: Report = ignore_report  # receives the progress
     read_held: ReadHeld = list  # returns the lines of this build that `emit` received, in earlier servers too
+    credential: RegistryCredential | None = None  # for the registry of the base image; None: it needs none
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Protocol
 
 from riseml.base.records import dataclass
+from riseml.base.secrets import RegistryCredential
 from riseml.base.stream_messages import CommandRequest
 from riseml.executors.base import Output, Report, ignore_report
 from riseml.executors.gangs import GangRequest, MachineLister
@@ -69,14 +70,18 @@ class ImageMover(Protocol):
 class ImageResolver(Protocol):
     """Resolves the tags of images at their registries."""
 
-    def resolve_in_registry(self, base: str) -> str:
+    def resolve_in_registry(self, base: str, credential: RegistryCredential | None = None) -> str:
         """Return the image with the digest that its registry gives for the tag: `python@sha256:...`.
+
+        Args:
+            base: the image.
+            credential: for the registry; None: it needs none.
 
         Raises:
             EngineError: the registry does not answer, or does not have the image.
         """
 
-    def check_registry(self, digest: str) -> None:
+    def check_registry(self, digest: str, credential: RegistryCredential | None = None) -> None:
         """Check that the registry of an image, such as `python@sha256:...`, has the image.
 
         Raises:
@@ -446,6 +451,7 @@ class Capabilities:
     packages: PackageLister | None = None
     registries: ImageResolver | None = None
     reviewer: EnvironmentReviewer | None = None
+    secret_files: bool | None = None  # True: jobs may read secrets as files in memory
     storage: StorageAccess | None = None
     use: UseMeasurer | None = None
     written: WrittenReader | None = None

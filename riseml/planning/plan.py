@@ -120,6 +120,7 @@ def _make_plan(project: str, train: Train, environments: _Environments, images: 
         framework=framework.name,
         options=framework.options(train),
         policy=train.policy,
+        secret_variables=tuple((variable.name, variable.secret) for variable in train.env if variable.secret),
         role_outputs=tuple((role.name, role.outputs) for role in train.roles if role.outputs),
         role_images=tuple((role, images[base]) for role, base in environments.roles.items() if base != common),
     )

@@ -29,7 +29,8 @@ def hide_values(experiment: Experiment, names: Iterable[str] = ()) -> Experiment
         experiment: the store has removed its `env` when it is closed.
         names: the variables that `env` had then.
     """
-    visible = [name for name, _ in experiment.environment] or names
+    secrets = [name for name, _ in experiment.plan.secret_variables]
+    visible = [*([name for name, _ in experiment.environment] or names), *secrets]
     return replace(experiment, environment=tuple((name, _HIDDEN) for name in visible))
 
 

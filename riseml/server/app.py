@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -46,6 +47,7 @@ from riseml.server.gate.server_user import find_server_user
 from riseml.server.gate.socket_gate import SocketGate
 from riseml.server.gate.user_ids import UserIds
 from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.registry_logins import RegistryLogins
 from riseml.server.hosts.swarm_reconciler import SwarmReconciler
 from riseml.server.hosts.team_rules import make_team_rules
 from riseml.server.identity import check_store_is_there, read_identity, record_server
@@ -60,6 +62,7 @@ from riseml.server.reconcile.metric_counter import MetricCounter
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.output_collector import CollectorParts, OutputCollector
 from riseml.server.reconcile.passes import PassCounter
+from riseml.server.reconcile.run_secrets import RunSecrets
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.trial_metrics import StoredMetrics
 from riseml.server.reconcile.wake import JointWake, Wake
@@ -108,6 +111,7 @@ from riseml.store.quotas import QuotaStore
 from riseml.store.samples.sample_store import SampleStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
+from riseml.store.secret_store import SecretStore
 from riseml.store.sessions import SessionStore
 from riseml.store.team_projects import TeamProjectStore
 from riseml.store.totals import StoreTotals
@@ -143,6 +147,8 @@ def make_application(settings: Settings, stop: threading.Event, terms: ClaimTerm
             team's server has no certificate, or cannot listen at its address.
     """
     config = read_server_config(settings.server_file)
+    if config is not None and config.secrets_key is not None:
+        settings = replace(settings, secrets_key=Path(config.secrets_key))
     tls = None if config is None else TlsListener(config, settings.home)
     check_store_is_there(settings)
     home = OwnHome(find_location(settings.home), read_identity(settings.identity))
@@ -239,8 +245,9 @@ def _make_services(
     experiments = ExperimentStore(database, _make_journal(settings.home))
     server = experiments.load_server_id()
     record_server(settings, server)
-    stores = _open_stores(settings, database, experiments, VariableSeals(settings.home, server))
+    stores = _open_stores(settings, database, experiments, VariableSeals(settings.key_file, server))
     stores.seals.seal_earlier_values(experiments.reseal_variables)
+    stores.secrets.erase_closed()  # of runs that an earlier server has closed
 
     hosts = _open_hosts(settings, config, database, experiments)
     data = _make_data_services(stores, hosts, server, LastUseReader(database))
@@ -252,6 +259,7 @@ def _make_services(
     notifier = Notifier(metrics.note_growth)
     activities = Activities()
     timings = Timings()
+    run_secrets = RunSecrets(stores.secrets, stores.seals)
     actor = Actor(
         server=server,
         hosts=hosts,
@@ -264,11 +272,14 @@ def _make_services(
         data=data.fetcher,
         disks=data.disks,
         check_claim=database.check_claim,
+        secrets=run_secrets,
+        registries=data.registries,
     )
     collector = OutputCollector(CollectorParts(hosts, experiments, stores.snapshots, stores.logs, stores.written))
     loops = Loops(
         tracker=ActionTracker(_time_actions(actor.perform, timings), wake),
-        pump=LogPump(stores.logs, notifier, JointWake(wake, search_wake), collector.collect),
+        pump=LogPump(stores.logs, notifier, JointWake(wake, search_wake), collector.collect, run_secrets.find_masker),
+        secrets=run_secrets,
         notifier=notifier,
         passes=PassCounter(wake, now()),
         wake=wake,
@@ -339,6 +350,7 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
         quotas=QuotaStore(database),
         placements=PlacementStore(database),
         seals=seals,
+        secrets=SecretStore(database, seals, is_team=settings.is_team),
         accounts=AccountStore(database, digests),
         team_projects=TeamProjectStore(database),
         sessions=SessionStore(database, digests.compute_digest),
@@ -381,6 +393,7 @@ def _make_data_services(stores: Stores, hosts: HostSet, server: str, last_uses: 
         disks=DiskReclaimer(cleaner, hosts),
         outputs=OutputWatch(hosts, hosts.settings.output_limit),
         capsules=CapsuleWriter(hosts, stores.snapshots, stores.capsules, read_results, read_annotation, __version__),
+        registries=RegistryLogins(stores.secrets, hosts.settings, os.environ),
     )
 
 

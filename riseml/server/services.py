@@ -18,6 +18,7 @@ from riseml.server.data.output_saver import OutputSaver
 from riseml.server.data.output_watch import OutputWatch
 from riseml.server.gate.key_authenticator import KeyAuthenticator
 from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.registry_logins import RegistryLogins
 from riseml.server.hosts.swarm_reconciler import SwarmReconciler
 from riseml.server.open_counts import OpenCounter
 from riseml.server.reconcile.action_tracker import ActionTracker
@@ -27,6 +28,7 @@ from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.metric_counter import MetricCounter
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.passes import PassCounter
+from riseml.server.reconcile.run_secrets import RunSecrets
 from riseml.server.reconcile.wake import Wake
 from riseml.server.timings import Timings
 from riseml.server.usage.idle_watch import IdleWatch
@@ -55,6 +57,7 @@ from riseml.store.quota_admission import QuotaAdmission
 from riseml.store.quotas import QuotaStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
+from riseml.store.secret_store import SecretStore
 from riseml.store.sessions import SessionStore
 from riseml.store.team_projects import TeamProjectStore
 from riseml.store.totals import StoreTotals
@@ -99,6 +102,7 @@ class Stores:
     sessions: SessionStore  # sessions of browsers and commands at a team's server
     provider_subjects: ProviderSubjects  # which persons of the organisation's provider the users are
     key_digests: KeyDigests  # keyed hashes of what lets callers in
+    secrets: SecretStore  # secrets and the credentials of registries
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,7 @@ class DataServices:
     disks: DiskReclaimer  # makes room on disks that are nearly full
     outputs: OutputWatch  # measures how much outputs take, where that is limited
     capsules: CapsuleWriter  # writes the capsules of experiments
+    registries: RegistryLogins  # the credentials with which images are pulled
 
     @property
     def saver(self) -> OutputSaver:
@@ -147,6 +152,7 @@ class Loops:
 
     tracker: ActionTracker  # starts actions and remembers their results
     pump: LogPump  # follows the log of every container
+    secrets: RunSecrets  # masks the secrets of runs
     notifier: Notifier  # tells log readers that an experiment changed
     passes: PassCounter  # how many passes the loop has completed, and what the last one observed
     wake: Wake  # asks the loop for a pass

@@ -353,3 +353,42 @@ provider_subjects = Table(
     Column("user", String(64), nullable=False, unique=True),
 )
 """Which person of the provider a user is, since their first login."""
+
+secrets = Table(
+    "secrets",
+    metadata,
+    Column("owner_kind", String(16), primary_key=True),  # `store.secret_store.OwnerKind`
+    Column("owner", String(128), primary_key=True),  # name of the user or project
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),  # sealed
+    _make_moment_column("set_at", nullable=False),
+    Column("set_by", String(64), nullable=False),  # user
+    _make_moment_column("used_at"),
+)
+"""Values that users give to the server and that jobs read."""
+
+registries = Table(
+    "registries",
+    metadata,
+    Column("owner_kind", String(16), primary_key=True),  # as in `secrets`, and `owner`, too
+    Column("owner", String(128), primary_key=True),
+    Column("host", String(255), primary_key=True),  # with its port
+    Column("login", String(255), nullable=False),  # name of the user at the registry
+    Column("value", Text, nullable=False),  # the password, sealed
+    _make_moment_column("set_at", nullable=False),
+    Column("set_by", String(64), nullable=False),  # user
+    _make_moment_column("used_at"),
+)
+"""The credentials with which images are pulled."""
+
+run_secrets = Table(
+    "run_secrets",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("experiment_id", Integer, ForeignKey("experiments.id"), nullable=False),
+    Column("name", String(64), nullable=False),  # of the secret
+    Column("value", Text, nullable=False),  # sealed
+    Index("run_secrets_experiment", "experiment_id"),
+    sqlite_autoincrement=True,
+)
+"""The values of secrets that the jobs of open runs were given: they are masked in their logs."""

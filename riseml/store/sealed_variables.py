@@ -1,10 +1,13 @@
-"""The values of the variables that users pass on, as the store has them: sealed with a key that only the home has.
+"""The values of variables that users pass on, of secrets and of registries, as the store has them: sealed with a key
+that the store does not have.
 
 The database alone (with its administrator, in a backup, in the free space of its disk) gives none of these values away;
-those that users write into a riseml.yml are in the text of that file there. A user who can read the home has the key.
+those that users write into a riseml.yml are in the text of that file there. A user who can read the file of the key has
+all of them. It is `variables.key` of the home, unless server.yml names another file with `secrets_key`.
 
 AES-256-GCM of the package `cryptography` seals them, over the server, the user and number of the experiment, and the
-name of the variable: no value opens in another place. The experiments of a set have one number.
+name of the variable, or over the owner and name of the secret: no value opens in another place. The experiments of a
+set have one number.
 
 The file of keys is `_MARK` and keys of 32 bytes: the first one seals, and each of them opens. There are two while
 values are sealed again (`VariableSeals.rotate`). A file of 32 bytes is that of an earlier version, whose values were
@@ -27,11 +30,14 @@ from riseml.base.records import dataclass
 from riseml.model import Environment, Experiment
 from riseml.store.projects.packs import flush_folder
 
-KEY_FILE = "variables.key"
-"""The name of the file in RISEML_HOME."""
-
 Reseal = Callable[[str, int, Environment], Environment]
 """Returns what the store has from now on, for a user, a number and what it has now."""
+
+Place = tuple[str, ...]
+"""What a value belongs to, such as the kind, the owner and the name of a secret. No part has a NUL."""
+
+ResealText = Callable[[Place, str], str]
+"""Returns what the store has from now on, for a place and what it has now."""
 
 _MARK = b"riseml keys 2\n"
 _PREFIX = "sealed:2:"
@@ -45,7 +51,7 @@ _MOST_READ = 1024  # bytes of the file of the keys
 class VariableSeals:
     """Seals and opens the values of one server."""
 
-    home: Path
+    file: Path  # of the keys
     server: str  # its id
 
     def seal(self, user: str, number: int, variables: Environment) -> Environment:
@@ -62,8 +68,24 @@ class VariableSeals:
         """
         if not variables:
             return ()
-        keys = self._find_keys() or [self._make_key()]
-        return self._seal_with(keys[0], user, number, variables)
+        return self._seal_with(self._choose_key(), user, number, variables)
+
+    def seal_text(self, place: Place, value: str) -> str:
+        """Return one value, sealed for a place.
+
+        Raises:
+            StoreError, Refused: as `seal`.
+        """
+        return _seal(self._choose_key(), self._name_place(place), value)
+
+    def open_text(self, place: Place, stored: str) -> str:
+        """Return a value that `seal_text` has sealed for the same place.
+
+        Raises:
+            EngineError: it was sealed with another key, for another place, or not at all (permanent).
+            Refused: another user may read the key.
+        """
+        return _open(self._read_keys()[0], self._name_place(place), stored, self.file)
 
     def open(self, experiment: Experiment) -> Environment:
         """Return the variables of an experiment with their values.
@@ -78,7 +100,8 @@ class VariableSeals:
         user = experiment.owner.user
         number = experiment.number
         return tuple(
-            (name, _open(keys, self._name(user, number, name), value)) for name, value in experiment.environment
+            (name, _open(keys, self._name(user, number, name), value, self.file))
+            for name, value in experiment.environment
         )
 
     def seal_earlier_values(self, reseal_all: Callable[[Reseal], None]) -> None:
@@ -97,16 +120,22 @@ class VariableSeals:
 
         def reseal(user: str, number: int, stored: Environment) -> Environment:
             opened = tuple(
-                (name, _open_earlier([key], self._name(user, number, name), name, value)) for name, value in stored
+                (name, _open_earlier([key], self._name(user, number, name), value, self.file)) for name, value in stored
             )
             return self._seal_with(key, user, number, opened)
 
         reseal_all(reseal)
         self._write_keys([key])
 
-    def rotate(self, reseal_all: Callable[[Reseal], None]) -> None:
+    def rotate(
+        self, reseal_all: Callable[[Reseal], None], reseal_texts: Callable[[ResealText], None] | None = None
+    ) -> None:
         """Replace the key, and seal every value of the store with the new one. A server that dies meanwhile leaves both
         keys, and every value opens.
+
+        Args:
+            reseal_all: replaces the variables of all experiments in one transaction.
+            reseal_texts: replaces all that `seal_text` has sealed in one transaction; None: there is none.
 
         Raises:
             StoreError, Refused: as `seal`.
@@ -116,15 +145,31 @@ class VariableSeals:
         self._write_keys([fresh, *keys])
 
         def reseal(user: str, number: int, stored: Environment) -> Environment:
-            opened = tuple((name, _open(keys, self._name(user, number, name), value)) for name, value in stored)
+            opened = tuple(
+                (name, _open(keys, self._name(user, number, name), value, self.file)) for name, value in stored
+            )
             return self._seal_with(fresh, user, number, opened)
 
+        def reseal_text(place: Place, stored: str) -> str:
+            name = self._name_place(place)
+            return _seal(fresh, name, _open(keys, name, stored, self.file))
+
         reseal_all(reseal)
+        if reseal_texts is not None:
+            reseal_texts(reseal_text)
         self._write_keys([fresh])
 
     def _name(self, user: str, number: int, name: str) -> bytes:
-        """Return the place of a value, which is sealed with it. No part has a NUL."""
-        return "\0".join((self.server, user, str(number), name)).encode("utf-8", "surrogateescape")
+        """Return the place of the value of a variable."""
+        return self._name_place((user, str(number), name))
+
+    def _name_place(self, place: Place) -> bytes:
+        """Return the place of a value, which is sealed with it."""
+        return "\0".join((self.server, *place)).encode("utf-8", "surrogateescape")
+
+    def _choose_key(self) -> bytes:
+        """Return the key that seals; make it when there is none."""
+        return (self._find_keys() or [self._make_key()])[0]
 
     def _seal_with(self, key: bytes, user: str, number: int, variables: Environment) -> Environment:
         return tuple((name, _seal(key, self._name(user, number, name), value)) for name, value in variables)
@@ -136,7 +181,7 @@ class VariableSeals:
             StoreError: the file is damaged.
         """
         keys = self._read_keys()[0]
-        path = self.home / KEY_FILE
+        path = self.file
         if not keys and read_private_file(path, _MOST_READ) is not None:
             keys = self._read_keys()[0]  # another thread may have made the file in between
             if not keys:
@@ -149,7 +194,7 @@ class VariableSeals:
 
     def _read_keys(self) -> tuple[list[bytes], bool]:
         """Return the keys, none when there is no file or a damaged one; and whether this version has written them."""
-        content = read_private_file(self.home / KEY_FILE, _MOST_READ) or b""
+        content = read_private_file(self.file, _MOST_READ) or b""
         is_current = content.startswith(_MARK)
         keys = content.removeprefix(_MARK)
         if len(keys) % _KEY or (len(keys) != _KEY and not is_current):
@@ -158,30 +203,30 @@ class VariableSeals:
 
     def _make_key(self, mark: bytes = _MARK) -> bytes:
         """Write a new key, unless another thread does at this moment; return the one that the home has."""
-        part = self.home / f"{KEY_FILE}.{secrets.token_hex(4)}"
+        part = self.file.with_name(f"{self.file.name}.{secrets.token_hex(4)}")
         try:
             _write_file(part, mark + secrets.token_bytes(_KEY))
             with suppress(FileExistsError):
-                os.link(part, self.home / KEY_FILE)
-            flush_folder(self.home)
+                os.link(part, self.file)
+            flush_folder(self.file.parent)
             keys = self._read_keys()[0]
         except OSError as error:
-            raise _explain_failure(self.home, error) from error
+            raise _explain_failure(self.file, error) from error
         finally:
             part.unlink(missing_ok=True)
         if not keys:
-            raise StoreError(f"{self.home / KEY_FILE} is empty or gone", "remove it, and run the command again")
+            raise StoreError(f"{self.file} is empty or gone", "remove it, and run the command again")
         return keys[0]
 
     def _write_keys(self, keys: list[bytes]) -> None:
         """Replace the file of the keys."""
-        part = self.home / f"{KEY_FILE}.{secrets.token_hex(4)}"
+        part = self.file.with_name(f"{self.file.name}.{secrets.token_hex(4)}")
         try:
             _write_file(part, _MARK + b"".join(keys))
-            part.replace(self.home / KEY_FILE)
-            flush_folder(self.home)
+            part.replace(self.file)
+            flush_folder(self.file.parent)
         except OSError as error:
-            raise _explain_failure(self.home, error) from error
+            raise _explain_failure(self.file, error) from error
         finally:
             part.unlink(missing_ok=True)
 
@@ -194,26 +239,25 @@ def _seal(key: bytes, place: bytes, value: str) -> str:
     return _PREFIX + base64.b64encode(nonce + hidden).decode("ascii")
 
 
-def _open(keys: list[bytes], place: bytes, value: str) -> str:
+def _open(keys: list[bytes], place: bytes, value: str, file: Path) -> str:
     opened = _try_keys(keys, place, value.removeprefix(_PREFIX)) if value.startswith(_PREFIX) else None
     if opened is None:
         name = place.rpartition(b"\0")[2].decode("utf-8", "replace")
         raise EngineError(
-            f"the value of {name} cannot be read: it was not sealed for this experiment, with the {KEY_FILE} of "
-            "RISEML_HOME",
-            "restore that file from a backup, or run `riseml train` again",
+            f"the value of {name} cannot be read: it was not sealed for this experiment, with the key in {file}",
+            "restore that file from a backup, or give the value again and run `riseml train`",
             permanent=True,
         )
     return opened
 
 
-def _open_earlier(keys: list[bytes], place: bytes, name: str, value: str) -> str:
+def _open_earlier(keys: list[bytes], place: bytes, value: str, file: Path) -> str:
     """Return a value that any version has stored."""
     if value.startswith(_PREFIX):
-        return _open(keys, place, value)
+        return _open(keys, place, value, file)
     if not value.startswith(_EARLIER_PREFIX):
         return value
-    opened = _try_keys(keys, name.encode(), value.removeprefix(_EARLIER_PREFIX))
+    opened = _try_keys(keys, place.rpartition(b"\0")[2], value.removeprefix(_EARLIER_PREFIX))
     return value if opened is None else opened  # with another key: it opens for no experiment
 
 
@@ -235,5 +279,5 @@ def _write_file(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _explain_failure(home: Path, error: OSError) -> StoreError:
-    return StoreError(f"{home / KEY_FILE} cannot be written: {error.strerror}", advise_on_write(error))
+def _explain_failure(file: Path, error: OSError) -> StoreError:
+    return StoreError(f"{file} cannot be written: {error.strerror}", advise_on_write(error))

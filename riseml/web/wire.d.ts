@@ -140,8 +140,12 @@ export type QuotaAmounts = { gpus: number | null; cpus: number | null; mem_mib: 
 export type QuotaChange = { gpus?: number | null; cpus?: number | null; mem_mib?: number | null; running?: number | null; waiting?: number | null; project_bytes?: number | null; log_bytes?: number | null; output_bytes?: number | null; defaults?: Array<"gpus" | "cpus" | "mem_mib" | "running" | "waiting" | "project_bytes" | "log_bytes" | "output_bytes">; weight?: number };
 export type QuotaList = { team: boolean; quotas: Array<QuotaView> };
 export type QuotaView = { kind: "user" | "project"; name: string; limits: QuotaAmounts; used: QuotaAmounts; own: Array<"gpus" | "cpus" | "mem_mib" | "running" | "waiting" | "project_bytes" | "log_bytes" | "output_bytes">; weight: number };
+export type RegistryList = { registries: Array<RegistryView> };
+export type RegistryLogin = { login: string; password: string };
+export type RegistryView = { host: string; login: string; owner: string; owner_kind: "user" | "project"; set_at: string; set_by: string; used_at: string | null };
 export type RemovalView = { path: string; files: number; folders: number; size: number; done: boolean };
 export type RemovedHost = { name: string; removed: boolean; file: string; jobs: Array<string>; answers: boolean; containers: number; networks: number; environments: number; size: number; swarm: "" | "member" | "manager"; departure: "" | "none" | "left" | "removed" | "shared" | "services" | "kept"; output: string; shared_output: boolean; known_hosts: string };
+export type RemovedSecret = { name: string; owner: string; owner_kind: "user" | "project" };
 export type ReportEntry = { type: "report"; cursor: string; id: string; time: string; step: number | null; values: Record<string, number | string> };
 export type RerunNeeds = { code?: string; images?: Array<PinnedImage>; data?: Array<string> };
 export type RestoredHome = { home: string; former: string; former_host: string; store: boolean; owner: boolean };
@@ -158,6 +162,9 @@ export type SavedFileView = { path: string; size: number; sha256: string; change
 export type SavedSummary = { place: string; state: "waiting" | "saving" | "saved" | "incomplete" | "nothing"; saved_at: string | null; files: number; bytes: number; missing: number; trouble: string; done: number; total: number; restored: RestoredView | null };
 export type SavedView = { place: string; state: "waiting" | "saving" | "saved" | "incomplete" | "nothing"; saved_at: string | null; files: number; bytes: number; missing: number; trouble: string; done: number; total: number; restored: RestoredView | null; id: string; manifest: Array<SavedFileView>; missing_paths: Array<string>; left_out: Array<LeftOutFile> };
 export type SearchView = { method: string; metric: string; goal: "maximize" | "minimize"; objective: string; objectives: Array<ObjectiveView>; seed: number; trials: number; repeat: number; made: number; running: number; complete: number; stopped: number; failed: number; best: BestTrial | null; front: Array<string>; end: string | null; message: string; next: string; variables: Array<string> };
+export type SecretList = { secrets: Array<SecretView> };
+export type SecretValue = { value: string };
+export type SecretView = { name: string; owner: string; owner_kind: "user" | "project"; set_at: string; set_by: string; used_at: string | null };
 export type ServerView = { version: string; revision: string; package: string; id: string; pid: number; started_at: string; home: string; executor: string; note: string; missing_engine: string; engine: string; output: string; data: string; problem: string; active: number; closing: number; searches: number; state: string; holder: string; holder_since: string; holder_address: string };
 export type SessionView = { id: string; user: string; kind: "page" | "device"; created_at: string; used_at: string; expires_at: string; user_agent: string; address: string; key: string | null };
 export type Sessions = { user: string; sessions: Array<SessionView> };
@@ -223,6 +230,8 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /sessions/${string}/end` ? Sessions :
   Request extends `POST /snapshots/${string}/contents` ? MissingContents :
   Request extends `PUT /snapshots/${string}/manifest` ? MissingContents :
+  Request extends `DELETE /registries/${string}` ? RemovedSecret :
+  Request extends `DELETE /secrets/${string}` ? RemovedSecret :
   Request extends `GET /audit/check` ? AuditCheckView :
   Request extends `GET /experiments/${string}` ? ExperimentView :
   Request extends `GET /metrics/names` ? MetricNames :
@@ -248,6 +257,8 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /users/${string}` ? UserView :
   Request extends `POST /web/close` ? WebView :
   Request extends `PUT /files/content` ? FileView :
+  Request extends `PUT /registries/${string}` ? RegistryView :
+  Request extends `PUT /secrets/${string}` ? SecretView :
   Request extends `GET /audit` ? AuditList :
   Request extends `GET /comparison` ? ComparisonView :
   Request extends `GET /experiments` ? ExperimentList :
@@ -261,8 +272,10 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /pool` ? PoolView :
   Request extends `GET /projects` ? TeamProjectList :
   Request extends `GET /quotas` ? QuotaList :
+  Request extends `GET /registries` ? RegistryList :
   Request extends `GET /results` ? ResultList :
   Request extends `GET /samples` ? Samples :
+  Request extends `GET /secrets` ? SecretList :
   Request extends `GET /server` ? ServerView :
   Request extends `GET /sessions` ? Sessions :
   Request extends `GET /system` ? SystemView :

@@ -209,6 +209,15 @@ from riseml.wire.searches import (
     SetChangeRequest as SetChangeRequest,
     TrialRequest as TrialRequest,
 )
+from riseml.wire.secrets import (
+    RegistryLogin as RegistryLogin,
+    RegistryList as RegistryList,
+    RegistryView as RegistryView,
+    RemovedSecret as RemovedSecret,
+    SecretList as SecretList,
+    SecretValue as SecretValue,
+    SecretView as SecretView,
+)
 from riseml.wire.server import (
     BackedUpHome as BackedUpHome,
     MovedHome as MovedHome,

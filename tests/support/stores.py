@@ -27,6 +27,9 @@ from riseml.store.schema import (
     project_members,
     provider_subjects,
     quotas,
+    registries,
+    run_secrets,
+    secrets,
     sessions,
     sets,
     team_projects,
@@ -62,10 +65,11 @@ def flatten_plans(connection: sa.Connection) -> None:
 def drop_later_columns(connection: sa.Connection) -> None:
     """Make the tables of a store those of a version before 0015: without waits between attempts, without paused sets,
     without what several objectives and constraints of a search have, without what users say about experiments, and
-    without users, team projects, quotas and sessions.
+    without users, team projects, quotas, sessions and secrets.
     """
     of_accounts = (sessions, provider_subjects, api_keys, project_members, team_projects, users)
-    for table in (placements, quotas, *of_accounts, experiment_tags, experiment_annotations):
+    of_secrets = (run_secrets, registries, secrets)
+    for table in (*of_secrets, placements, quotas, *of_accounts, experiment_tags, experiment_annotations):
         table.drop(connection)
     connection.execute(sa.text("DROP INDEX experiments_team_project"))
     later = {

@@ -63,11 +63,11 @@ class KeyScene:
 
 
 @contextmanager
-def open_key_scene(home: Path) -> Iterator[KeyScene]:
-    """Serve a new team with an admin."""
+def open_key_scene(home: Path, more: str = "") -> Iterator[KeyScene]:
+    """Serve a new team with an admin; `more`: further keys of server.yml."""
     (home / "riseml.db").write_bytes(make_new_store())
     (home / "server.yml").write_text(
-        f"listen: 127.0.0.1:{find_free_port()}\nallow: [process]\nusers: {{ids: {{admin: 2009}}}}\n"
+        f"listen: 127.0.0.1:{find_free_port()}\nallow: [process]\nusers: {{ids: {{admin: 2009}}}}\n{more}"
     )
     settings = Settings(home, home / "output", home / "data", executor="process")
     application = make_application(settings, threading.Event())

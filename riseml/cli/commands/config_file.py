@@ -137,7 +137,7 @@ def validate_config(context: typer.Context, *, file: FileOption = None, json: Js
         _warn_of_framework(command, spec)
         lines = [f"{source.name} is valid: {describe_spec(spec)}", *list_topologies(spec)]
         command.printer.print_lines([clean_text(line) for line in lines])
-        passed = [variable.name for variable in spec.train.env if variable.value is None]
+        passed = [variable.name for variable in spec.train.env if variable.is_passed]
         if passed:
             command.printer.print_lines([f"It passes on from your environment: {', '.join(passed)}"])
 

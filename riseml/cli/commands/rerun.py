@@ -136,7 +136,7 @@ def _prepare(
     parameters = [*source.parameters, *request.parameters]
     settings = [*_keep_shell(command, source), *request.settings]
     spec = _check_config(command, source, parameters, settings)
-    names = [variable.name for variable in spec.train.env if variable.value is None]
+    names = [variable.name for variable in spec.train.env if variable.is_passed]
     variables = {**command.environ, **_read_written(source)}
     submission: wire.Submission = {
         "project": spec.project,

@@ -123,9 +123,10 @@ def _describe_searches(count: int) -> str:
 
 @add_subcommand(server_app, "rotate-key", "riseml server rotate-key")
 def rotate_key(context: typer.Context, *, json: JsonOption = False) -> None:
-    """Replace the key that seals passed variables in the store, and seal all of them with the new one.
+    """Replace the key that seals secrets and passed variables in the store, and seal them with the new one.
 
-    The key is in variables.key of RISEML_HOME. Do this when a backup of the home may be in wrong hands.
+    The key is in variables.key of RISEML_HOME, or where secrets_key of server.yml says. Do this when a backup of it may
+    be in wrong hands.
     """
     command: CommandContext = context.obj
     with command.connect() as client:
@@ -134,7 +135,7 @@ def rotate_key(context: typer.Context, *, json: JsonOption = False) -> None:
         command.printer.print_json({"rotated": True})
     else:
         command.printer.print_lines(
-            ["The variables in the store are sealed with a new key. No copy of the former key opens them."]
+            ["The secrets and variables in the store are sealed with a new key. No copy of the former key opens them."]
         )
 
 

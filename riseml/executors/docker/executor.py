@@ -64,6 +64,7 @@ from riseml.executors.docker.observation import (
 )
 from riseml.executors.docker.outages import Outages
 from riseml.executors.docker.project_archive import pack_working_directory
+from riseml.executors.docker.secret_files import add_secret_files, send_secret_files
 from riseml.executors.docker.stats import ContainerMeters
 from riseml.executors.docker.storage_helper import StorageHelpers
 from riseml.executors.docker.swarm import SwarmHost
@@ -140,6 +141,7 @@ class DockerExecutor:
             packages=files,
             registries=image_names.EngineRegistries(engine),
             storage=StorageHelpers(self._helpers),
+            secret_files=True,
             use=self._meters,
             written=ContainerFiles(engine, server),
         )
@@ -292,6 +294,7 @@ class DockerExecutor:
                 self._promised[launch.key] = launch.resources.mem
                 network = self._find_renamed_network(api, launch)
                 request = container_request(launch, most_mem - promised_mem, network, self._log_limit)
+                request = add_secret_files(request, launch)
                 has_code = create_container(api, request, name, layer)
                 self._code.note_use(layer, exists=has_code)
             except APIError as error:
@@ -305,7 +308,8 @@ class DockerExecutor:
             if code is not None and not has_code:
                 helper_container.send_archive(api, name, "/", pack_working_directory(code, launch.owner))
             self._check_start()
-            start_container(api, name, launch)
+            with send_secret_files(self.engine, name, launch.secrets):
+                start_container(api, name, launch)
 
     @contextmanager
     def _lend_layer(self, api: docker.APIClient, launch: Launch, code: ProjectFiles | None) -> Iterator[str | None]:

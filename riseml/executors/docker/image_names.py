@@ -10,6 +10,8 @@ its manifest, as in a registry. So the digest alone may be an ID, too.
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -20,13 +22,17 @@ from docker.errors import APIError, ImageNotFound
 from riseml.base.errors import EngineError
 from riseml.base.names import name_repository, split_reference
 from riseml.base.records import dataclass
+from riseml.base.secrets import TOKEN_LOGIN, RegistryCredential, find_registry_host
 from riseml.executors.base import ImageMissing
-from riseml.executors.transports.engine_client import Engine
+from riseml.executors.transports.engine_client import Engine, raise_for_refusal
 from riseml.model import ImageObservation, copy_name
 
 WITHOUT_PROGRAMS = ("riseml/empty:", "riseml/sync:", "riseml/disk:", "riseml/code:")
 """Beginnings of the names of riseml's own images that are not for running a program: they have none, or are a project's
 code."""
+
+ACCESS_WORDS = ("unauthorized", "no basic auth credentials", "authentication required", "denied", "docker login")
+"""What an engine writes, in lower case, when a registry asks for another credential."""
 
 _OWN = frozenset(
     {"riseml/environment", "riseml/image", "riseml/empty", "riseml/sync", "riseml/disk", "riseml/code", "riseml/step"}
@@ -81,30 +87,59 @@ class EngineRegistries:
 
     engine: Engine
 
-    def resolve_in_registry(self, base: str) -> str:
+    def resolve_in_registry(self, base: str, credential: RegistryCredential | None = None) -> str:
         if is_fixed(base):
             return base
         refuse_own_name(base)
         repository, tag = split_reference(base)
         with self.engine.api(patient=True) as api:
             try:
-                distribution = api.inspect_distribution(f"{repository}:{tag}")
+                distribution = _inspect_distribution(api, f"{repository}:{tag}", credential)
             except APIError as error:
+                text = str(error.explanation or error)
+                is_refused = any(words in text.lower() for words in ACCESS_WORDS)
+                usual = "without --pull, riseml runs what the hosts have under this tag"
                 raise EngineError(
-                    f"the registry cannot be asked for {base}: {error.explanation or error}",
-                    "without --pull, riseml runs what the hosts have under this tag",
+                    f"the registry cannot be asked for {base}: {text}",
+                    advise_login(base) if is_refused else usual,
                     permanent=True,
                 ) from error
         return f"{name_repository(base)}@{distribution['Descriptor']['digest']}"
 
-    def check_registry(self, digest: str) -> None:
+    def check_registry(self, digest: str, credential: RegistryCredential | None = None) -> None:
         refuse_own_name(digest)
         with self.engine.api(patient=True) as api:
             try:
-                api.inspect_distribution(digest)
+                _inspect_distribution(api, digest, credential)
             except APIError as error:
                 problem = f"its registry does not give it: {error.explanation or error}"
                 raise EngineError(problem, permanent=True) from error
+
+
+def make_registry_headers(credential: RegistryCredential | None, image: str) -> dict[str, str]:
+    """Return the headers with which an engine pulls an image: it keeps the credential only while it pulls."""
+    if credential is None:
+        return {}
+    host = find_registry_host(image)
+    names = {"username": credential.login, "password": credential.password}
+    auth = {"identitytoken": credential.password} if credential.login == TOKEN_LOGIN else names
+    encoded = base64.urlsafe_b64encode(json.dumps({**auth, "serveraddress": host}).encode())
+    return {"X-Registry-Auth": encoded.decode("ascii")}
+
+
+def advise_login(image: str) -> str:
+    """Return the advice for an image that its registry does not give without another credential."""
+    return f"`riseml registry login {find_registry_host(image)} -u USER` keeps a credential for your experiments"
+
+
+def _inspect_distribution(api: docker.APIClient, image: str, credential: RegistryCredential | None) -> dict[str, Any]:
+    """Ask a registry through the engine, never with what the server's own user has in Docker's configuration."""
+    headers = make_registry_headers(credential, image)
+    url = f"{api.base_url}/v{api.api_version}/distribution/{image}/json"
+    with api.get(url, headers=headers) as answer:
+        raise_for_refusal(answer)
+        content: dict[str, Any] = answer.json()
+    return content
 
 
 def find_local_name(api: docker.APIClient, reference: str) -> str | None:

@@ -19,7 +19,15 @@ from docker.types import CancellableStream
 from riseml.base.errors import EngineError
 from riseml.base.names import split_reference
 from riseml.executors.base import BuildRequest, ImageMissing, Work
-from riseml.executors.docker.image_names import find_local_name, inspect_image, is_fixed, refuse_own_name
+from riseml.executors.docker.image_names import (
+    ACCESS_WORDS,
+    advise_login,
+    find_local_name,
+    inspect_image,
+    is_fixed,
+    make_registry_headers,
+    refuse_own_name,
+)
 from riseml.executors.docker.layers import LayerProgress
 from riseml.executors.transports.engine_client import SEND_PATIENCE, raise_for_refusal
 
@@ -78,8 +86,18 @@ def _pull(api: docker.APIClient, request: BuildRequest, base: str) -> None:
 
 def _explain_pull(base: str, text: str) -> ImageMissing:
     """Return the error of a pull that the engine has refused with this text."""
-    hint = _NETWORK_HINT if any(words in text for words in _NETWORK_WORDS) else _PULL_HINT
+    hint = _choose_hint(base, text)
     return ImageMissing(f"the image {base} is not on the host and cannot be fetched: {text}", hint, permanent=True)
+
+
+def _choose_hint(base: str, text: str) -> str:
+    if any(words in text for words in _NETWORK_WORDS):
+        return _NETWORK_HINT
+    if "pull access denied" in text or "does not exist" in text:  # of Docker Hub, for a wrong name, too
+        return f"{_PULL_HINT}; if it is private, {advise_login(base)}"
+    if any(words in text.lower() for words in ACCESS_WORDS):
+        return advise_login(base)
+    return _PULL_HINT
 
 
 def _stream_answer(
@@ -87,7 +105,8 @@ def _stream_answer(
 ) -> Iterator[dict[str, Any]]:
     """Yield the JSON lines of a long answer. Closing the connection makes the engine stop: that cancels a pull."""
     url = f"{api.base_url}/v{api.api_version}{path}"
-    with api.post(url, params=params, stream=True, timeout=(SEND_PATIENCE, None)) as answer:
+    headers = make_registry_headers(request.credential, params["fromImage"])
+    with api.post(url, params=params, headers=headers, stream=True, timeout=(SEND_PATIENCE, None)) as answer:
         raise_for_refusal(answer)
         lines = CancellableStream(answer.iter_lines(), answer)
         request.cancellation.attach(lines.close)

@@ -29,7 +29,9 @@ def read_log_frames(api: docker.APIClient, name: str, cursor: LogCursor, *, foll
         APIError: the engine refused.
         ProtocolError: the connection broke, or the answer is not a log.
     """
-    if not follow and cursor.positions:  # the engine would send the last second again, which may be 100,000 lines
+    if (
+        not follow and cursor.positions and not cursor.lags
+    ):  # the engine would send the last second again, which may be 100,000 lines
         tail = itertools.chain.from_iterable(_read_frames(api, name, tail=str(_TAIL_FRAMES)))
         if holds_end(cursor, list(tail), _TAIL_FRAMES):
             return

@@ -71,11 +71,20 @@ def find_start(cursor: LogCursor, streams: Collection[int]) -> int | None:
     """Return the timestamp (nanoseconds) to read again from, so that no frame of these streams is missed; None: the
     store holds nothing of them.
     """
-    latest = find_latest(cursor, streams)
+    latest = find_earliest(cursor, streams) if cursor.lags else find_latest(cursor, streams)
     if latest is None:
         return None
     open_lines = (position for stream, position in cursor.positions.items() if stream in streams and position.goes_on)
     return max(0, min([latest - OVERLAP, *(to_nanoseconds(line.at) for line in open_lines)]))
+
+
+def find_earliest(cursor: LogCursor, streams: Collection[int]) -> int | None:
+    """Return the timestamp, in nanoseconds, up to which the store holds all frames of some streams; None: it lacks one
+    of them.
+    """
+    if any(stream not in cursor.positions for stream in streams):
+        return None
+    return min(to_nanoseconds(cursor.positions[stream].at) for stream in streams)
 
 
 def find_latest(cursor: LogCursor, streams: Collection[int]) -> int | None:

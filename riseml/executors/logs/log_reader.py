@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from riseml.executors.base import OutputLost
-from riseml.executors.logs.frames_after import FramesAfter, find_latest
+from riseml.executors.logs.frames_after import FramesAfter, find_earliest, find_latest
 from riseml.executors.logs.timestamps import to_text
 from riseml.executors.supervision.job_files import is_time, read_bytes
-from riseml.executors.supervision.output_log import HEADER
+from riseml.executors.supervision.output_log import HEADER, STDERR, STDOUT
 from riseml.model import Frame, LogCursor
 
 _READ_SIZE = 1 << 20  # bytes read at once; a longer record is read whole
+_STREAMS = (STDOUT, STDERR)
 _LONGEST_RECORD = 16 << 20  # bytes; supervisors write 64 KiB at most
 
 
@@ -43,7 +44,7 @@ class JobLogReader:
         self._offset = 0  # bytes read so far
         self._was_there = bool(cursor.positions)  # the log had records
         # nanoseconds; a supervisor's timestamps grow over all streams, so that the store holds all earlier records
-        self._after = find_latest(cursor, cursor.positions) or -1
+        self._after = (find_earliest(cursor, _STREAMS) if cursor.lags else find_latest(cursor, cursor.positions)) or -1
         self._frames_after = FramesAfter(cursor)
 
     def read_frames(self) -> list[Frame]:

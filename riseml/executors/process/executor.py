@@ -13,6 +13,7 @@ import re
 import signal as signals
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from riseml.base.errors import EngineError
@@ -32,6 +33,7 @@ from riseml.executors.process.job_commands import open_process_command, open_pro
 from riseml.executors.process.job_folders import ProcessJobFolders
 from riseml.executors.process.process_use import JobProcessMeter, read_processor_time
 from riseml.executors.process.reflinked_code import ReflinkedCode
+from riseml.executors.process.secret_files import SecretFiles
 from riseml.executors.process.watch import JobWatch
 from riseml.executors.supervision import supervisor
 from riseml.executors.supervision.job_processes import list_job_processes, signal_supervisor
@@ -98,7 +100,9 @@ class ProcessExecutor:
         self._watch = JobWatch()
         self._starter = SupervisorStarter()
         self._check_start = check_start
+        self._secrets = SecretFiles(self._folders.root, os.environ)
         self._folders.sweep_leftovers()
+        self._secrets.remove_others(self._folders.list_jobs())
         self.capabilities = Capabilities(
             access=self,
             builds=self._environments,
@@ -107,6 +111,7 @@ class ProcessExecutor:
             inventory=self,
             packages=self._environments,
             reviewer=self._environments,
+            secret_files=True,
             use=self,
             written=self,
         )
@@ -157,8 +162,12 @@ class ProcessExecutor:
             folder.mkdir(mode=0o700, exist_ok=True)
             self._write_code(folder, code, self._environments.made_files_folder(launch.image.reference))
             (folder / _STAMP).touch(mode=0o600)
+            secrets = self._secrets.write_files(launch.key, launch.secrets) if launch.secrets else None
         self._watch.add_folder(folder)
         self._check_start()
+        if secrets is not None:
+            variables = (*launch.environment, ("RISEML_SECRETS", str(secrets)))
+            launch = replace(launch, environment=variables)
         self._starter.start(launch.title, self._make_order(launch, folder), self._folders.make_marker(launch.key))
 
     def stop(self, key: JobKey, signal: Signal) -> None:
@@ -172,6 +181,7 @@ class ProcessExecutor:
         self._watch.forget_folder(self._folders.job_folder(key))
         with _translate_os_errors("the folder of the job"):
             self._folders.discard_folder(self._folders.job_folder(key))
+        self._secrets.remove_files(key)
 
     def release(self, experiment: int) -> None:
         for key in [key for key in self._folders.list_jobs() if key.experiment == experiment]:
@@ -279,7 +289,9 @@ class ProcessExecutor:
         if record is None:
             return None
         self._watch.add_folder(self._folders.job_folder(key))
-        if not record.has_ended:
+        if record.has_ended:
+            self._secrets.remove_files(key)
+        else:
             self._watch.add_process(record.pid)
         return ContainerObservation(
             key=key,

@@ -144,7 +144,7 @@ class Engine:
             finally:
                 client.close()
 
-    def open_stream(self, path: str, body: Mapping[str, object]) -> tuple[socket.socket, bytes]:
+    def open_stream(self, path: str, body: Mapping[str, object] | None) -> tuple[socket.socket, bytes]:
         """Send a request that the engine answers with a two-way stream: `/exec/4f2/start`.
 
         Returns:

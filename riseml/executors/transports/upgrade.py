@@ -24,14 +24,19 @@ class UpgradeRefused(Exception):
         self.status = status
 
 
-def upgrade_connection(stream: socket.socket, path: str, body: Mapping[str, object]) -> bytes:
+def upgrade_connection(stream: socket.socket, path: str, body: Mapping[str, object] | None) -> bytes:
     """Send a request, and return the bytes that came behind its answer; then `stream` carries raw bytes both ways.
+
+    Args:
+        stream: the connection.
+        path: with the query.
+        body: is sent as JSON; None: nothing is sent, because the engine takes what follows as the stream.
 
     Raises:
         UpgradeRefused: the engine refused.
         OSError: the connection broke, or the answer is not HTTP.
     """
-    content = json.dumps(body).encode()
+    content = b"" if body is None else json.dumps(body).encode()
     headers = {
         "Host": "docker",
         "Content-Type": "application/json",

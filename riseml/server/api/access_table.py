@@ -43,6 +43,7 @@ _OWN_READ = Access(Scope.READ, Role.VIEWER, ObjectKind.OWN)
 _OWN_WRITE = Access(Scope.RUN, Role.MEMBER, ObjectKind.OWN)
 _OWN_KEYS = Access(Scope.ADMIN, Role.VIEWER, ObjectKind.OWN)
 _OWN_PROJECT = Access(Scope.ADMIN, Role.MEMBER, ObjectKind.OWN)  # the route asks for a maintainer of the project
+_OWN_SECRETS = Access(Scope.ADMIN, Role.MEMBER, ObjectKind.OWN)  # so has a key that only submits no way to replace them
 _SEE = Access(Scope.READ, Role.VIEWER, ObjectKind.EXPERIMENT)
 _CHANGE = Access(Scope.RUN, Role.MEMBER, ObjectKind.EXPERIMENT)
 _NAMED_READ = Access(Scope.READ, Role.VIEWER, ObjectKind.NAMED)
@@ -97,6 +98,13 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("POST", "/v1/projects/{name}/remove"): _ADMIN,
     ("POST", "/v1/projects/{name}/members/{user}"): _OWN_PROJECT,
     ("POST", "/v1/projects/{name}/members/{user}/remove"): _OWN_PROJECT,
+    # secrets and credentials of registries: of a project, the routes ask for a maintainer
+    ("GET", "/v1/secrets"): _OWN_READ,
+    ("PUT", "/v1/secrets/{name}"): _OWN_SECRETS,
+    ("DELETE", "/v1/secrets/{name}"): _OWN_SECRETS,
+    ("GET", "/v1/registries"): _OWN_READ,
+    ("PUT", "/v1/registries/{host}"): _OWN_SECRETS,
+    ("DELETE", "/v1/registries/{host}"): _OWN_SECRETS,
     # quotas and usage; a route shows what the caller may see
     ("GET", "/v1/quotas"): _OWN_READ,
     ("POST", "/v1/quotas/{kind}/{name}"): _ADMIN,

@@ -115,7 +115,7 @@ class DataFetcher:
         stop = self._running.setdefault(experiment.id, threading.Event())
         cache = self._find_cache()
         try:
-            variables = VariableSeals(self._hosts.settings.home, self._server).open(experiment)
+            variables = VariableSeals(self._hosts.settings.key_file, self._server).open(experiment)
             with ExitStack() as hold:
                 fetch = _Fetch(experiment, cache, self._spec.size * _MIB, report, stop, hold, variables)
                 sources = [(source.folder, parse_data_url(source.url)) for source in experiment.plan.policy.data]

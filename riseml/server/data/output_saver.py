@@ -338,7 +338,8 @@ class OutputSaver:
             base = replace(base, names=(*base.names, *output_folder(experiment).parts))
         home = self._hosts.settings.home
         store = find_save_store(read_stores(home), base)
-        store = add_passed_keys(store, keys or VariableSeals(home, self._server).open(experiment))
+        seals = VariableSeals(self._hosts.settings.key_file, self._server)
+        store = add_passed_keys(store, keys or seals.open(experiment))
         head = self._make_head(experiment)
         try:
             return claim_place(self._open_target(base, store), str(base), head)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from riseml.base.errors import EngineError, Refused, Unreachable
+from riseml.base.secrets import RegistryCredential
 from riseml.server.hosts.host_set import HostSet
 
 
-def ask_registry(hosts: HostSet, base: str) -> str:
+def ask_registry(hosts: HostSet, base: str, credential: RegistryCredential | None = None) -> str:
     """Return the image with the digest that its registry gives for the tag now: `python@sha256:...`.
 
     Raises:
@@ -22,7 +23,7 @@ def ask_registry(hosts: HostSet, base: str) -> str:
         if name in last_seen and last_seen[name].silent_since is not None:
             continue
         try:
-            return registries.resolve_in_registry(base)
+            return registries.resolve_in_registry(base, credential)
         except EngineError as error:
             raise Refused(error.message, error.hint) from error
         except Unreachable as error:

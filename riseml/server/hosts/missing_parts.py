@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from riseml.base.errors import RisemlError
+from riseml.base.secrets import RegistryCredential
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.storage_mounts import describe_root
 
 _MOST_NAMED = 5  # names in a sentence
 
 
-def find_missing_image(hosts: HostSet, image: str, digest: str) -> str:
+def find_missing_image(hosts: HostSet, image: str, digest: str, credential: RegistryCredential | None = None) -> str:
     """Return why no host can have an image; empty: a host has it, or its registry does.
 
     Args:
         hosts: of this server; processes have no images.
         image: the name in riseml.yml.
         digest: the resolved image: `python@sha256:...`, or the ID of an image.
+        credential: for its registry; None: it needs none.
     """
     if all(not executor.contained for executor in hosts.pool.executors.values()):
         return ""
@@ -35,7 +37,7 @@ def find_missing_image(hosts: HostSet, image: str, digest: str) -> str:
         registries = executor.capabilities.registries
         if registries is not None:
             try:
-                registries.check_registry(digest)
+                registries.check_registry(digest, credential)
             except RisemlError as error:
                 problem = error.message
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -57,13 +57,14 @@ from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_reclaimer import CACHE, HOME, DiskReclaimer, DiskTrouble, DiskWatch
 from riseml.server.data.team_data import list_job_spaces, prepare_spaces
 from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.registry_logins import RegistryLogins
 from riseml.server.reconcile.activities import Activities, name_data
 from riseml.server.reconcile.capsule_writer import CapsuleWriter
 from riseml.server.reconcile.notifier import Notifier
+from riseml.server.reconcile.run_secrets import RunSecrets
 from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore, read_all_lines
 from riseml.store.projects.snapshots import SnapshotStore
-from riseml.store.sealed_variables import VariableSeals
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +91,8 @@ class Actor:
     capsules: CapsuleWriter  # capsules: everything that another run of an experiment needs
     data: DataFetcher  # the data that experiments name, and the outputs that they save
     disks: DiskReclaimer  # makes room on full disks
+    secrets: RunSecrets  # what jobs get when they start
+    registries: RegistryLogins  # the credentials with which images are pulled
     check_claim: Callable[[], None] = lambda: None  # raises a StoreError while another server may act
     builds: dict[EnsureImage, _RunningBuild] = field(default_factory=dict)  # the builds under way
 
@@ -106,7 +109,8 @@ class Actor:
         reach(Point.ACTING)
         if action.point_before is not None:
             reach(action.point_before)
-        self._perform_with_room(action, experiment)
+        with nullcontext() if experiment is None else self.secrets.mask_failures(experiment.id):
+            self._perform_with_room(action, experiment)
         if action.point_after is not None:
             reach(action.point_after)
         reach(Point.ACTED)
@@ -182,7 +186,8 @@ class Actor:
         target, code = self._begin_start(action.host, executor, experiment)
         job = next(job for job in experiment.jobs if job.name == action.key.job)
         with self._note_lost_data(action.host):
-            launch = make_launch(self._open_variables(experiment), job, target)
+            opened = self.secrets.open_run(experiment)
+            launch = opened.add_files(make_launch(opened.experiment, job, target))
             executor.start(self._add_keys(launch, experiment), code)
 
     def start_gang(self, action: StartGang, experiment: Experiment) -> None:
@@ -192,8 +197,8 @@ class Actor:
         if runner is None:
             raise EngineError(f"{executor.name} does not start gangs as one thing", permanent=True)
         target, code = self._begin_start(action.host, executor, experiment)
-        opened = self._open_variables(experiment)
-        gang = make_gang_request(opened, target, lambda launch: self._add_keys(launch, experiment))
+        opened = self.secrets.open_run(experiment)
+        gang = make_gang_request(opened.experiment, target, lambda launch: self._add_keys(launch, experiment))
         runner.start_gang(gang, code)
 
     def copy_data(self, action: CopyData, experiment: Experiment) -> None:
@@ -247,11 +252,6 @@ class Actor:
         except DataGone:
             self.data.copies.find_lost(host)
             raise
-
-    def _open_variables(self, experiment: Experiment) -> Experiment:
-        """Return the experiment with the values of its variables, which no other part of the server reads."""
-        seals = VariableSeals(self.hosts.settings.home, self.server)
-        return replace(experiment, environment=seals.open(experiment))
 
     def _add_keys(self, launch: Launch, experiment: Experiment) -> Launch:
         """Return the launch with the keys of the store that the experiment asks for; `env` of riseml.yml comes first.
@@ -395,7 +395,8 @@ class Actor:
             reach(Point.BUILDING)
             build.watch.note_line(line)
             with _log_errors_translated():
-                self.logs.append_frames(key, [Frame(stamp(), 1, line.encode() + b"\n")])
+                masked_line = self.secrets.mask_text(experiment.id, line)
+                self.logs.append_frames(key, [Frame(stamp(), 1, masked_line.encode() + b"\n")])
             self.notifier.publish_lines(experiment.id)
 
         try:
@@ -404,7 +405,8 @@ class Actor:
             with self.activities.open_activity(action.host, action.reference) as report:
                 files = self._find_files(experiment)
                 read_lines = partial(self._read_build_lines, experiment)
-                request = BuildRequest(image, files, emit, build.cancellation, report, read_lines)
+                login = self.registries.find_run_login(experiment, image.base)
+                request = BuildRequest(image, files, emit, build.cancellation, report, read_lines, login)
                 self.find_host(action.host).ensure_image(request)
         finally:
             with _log_errors_translated():

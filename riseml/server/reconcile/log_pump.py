@@ -12,16 +12,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from riseml.base.errors import RisemlError
 from riseml.base.faultpoints import Point, reach
+from riseml.base.masks import NOTHING_MASKED, Masker
 from riseml.executors.base import Executor, NotThere, OutputLost
 from riseml.job_programs.script_shell import read_announcement
-from riseml.model import ContainerObservation, Frame, JobKey
+from riseml.model import ContainerObservation, Frame, JobKey, LogCursor
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import JointWake, Wake
 from riseml.spec.config.types import Shell
 from riseml.store.logs.log_store import LogStore
+from riseml.store.logs.masked_frames import FrameMasker
 
 _RETRY_PAUSES = (0.05, 0.2, 1.0, 5.0)  # seconds before the next attempt, after each failure in a row
 _QUICK_SUCCESSION = 0.005  # seconds between two pieces of a log that grows without a pause
@@ -35,16 +38,30 @@ Collect = Callable[[Executor, JobKey], None]
 log = logging.getLogger(__name__)
 
 
+FindMasker = Callable[[int], Masker | None]
+"""Returns what masks the secrets of an experiment; None: it has none."""
+
+
 def collect_nothing(executor: Executor, key: JobKey) -> None:
     """Keep nothing."""
+
+
+def mask_nothing(experiment: int) -> Masker | None:
+    """Mask nothing."""
 
 
 class LogPump:
     """All followers, by the ids of their containers. Safe from many threads."""
 
     def __init__(
-        self, logs: LogStore, notifier: Notifier, wake: Wake | JointWake, collect: Collect = collect_nothing
+        self,
+        logs: LogStore,
+        notifier: Notifier,
+        wake: Wake | JointWake,
+        collect: Collect = collect_nothing,
+        find_masker: FindMasker = mask_nothing,
     ) -> None:
+        self._find_masker = find_masker
         self._logs = logs
         self._collect = collect
         self._notifier = notifier
@@ -64,7 +81,7 @@ class LogPump:
             follower = self._followers.get(container.id)
             if follower is None:
                 follower = _LogFollower(
-                    executor, container.key, (self._logs, self._notifier, self._wake), self._collect
+                    executor, container.key, (self._logs, self._notifier, self._wake), self._collect, self._find_masker
                 )
                 self._followers[container.id] = follower
                 follower.start()
@@ -98,7 +115,12 @@ class _LogFollower(threading.Thread):
     """Reads one container's log until the store holds all of it, or until the pump drops the follower."""
 
     def __init__(
-        self, executor: Executor, key: JobKey, ends: tuple[LogStore, Notifier, Wake | JointWake], collect: Collect
+        self,
+        executor: Executor,
+        key: JobKey,
+        ends: tuple[LogStore, Notifier, Wake | JointWake],
+        collect: Collect,
+        find_masker: FindMasker,
     ) -> None:
         super().__init__(name=f"log-{key.experiment}-{key.job}-{key.attempt}", daemon=True)
         self.executor = executor  # executor of the container's host; the pump replaces it when pool.yml changes
@@ -110,6 +132,11 @@ class _LogFollower(threading.Thread):
         self.lines = 0  # pieces of output so far; a piece is a line, or a part of a long one
         self._logs, self._notifier, self._wake = ends
         self._collect = collect
+        self._find_masker = find_masker
+        self._masked = FrameMasker()
+        self._may_lag = (
+            True  # frames may have been held back when the log was read before, by this server or another one
+        )
         self._problem = ""  # why the log could not be read the last time; empty: it could
 
     def drop(self) -> None:
@@ -169,7 +196,7 @@ class _LogFollower(threading.Thread):
             if follow:
                 self.ended.wait()
             return False
-        cursor = self._logs.find_cursor(self.key)
+        cursor = self._find_cursor()
         lacks_shell = _STDOUT not in cursor.positions
         try:
             for frames in self.executor.read_log(self.key, cursor, follow=follow):
@@ -178,22 +205,54 @@ class _LogFollower(threading.Thread):
                 if lacks_shell:
                     lacks_shell = not self._note_shell(frames)
                 reach(Point.LOG_READ)
-                self._logs.append_frames(self.key, frames)
-                self.lines += len(frames)
-                self._notifier.publish_lines(self.key.experiment)
+                self._store_frames(self._mask_frames(frames))
                 if self._logs.is_job_full(self.key):
                     return False
                 now = time.monotonic()
                 if follow and now < last + _QUICK_SUCCESSION:
                     self.ended.wait(_GATHER)
                 last = now
+            self._may_lag = self._masked.holds_frames
+            if not follow:
+                self._store_frames(self._flush_masked())
         except NotThere as error:
-            log.warning("the log of %s is not complete: %s", self._title, error.message)
-            if isinstance(error, OutputLost):
-                note = f"[riseml: lines are missing here: {error.message}]\n"
-                self._logs.append_frames(self.key, [Frame("", _OWN_STREAM, note.encode())])
+            self._note_gone(error)
             return True
         return False
+
+    def _note_gone(self, error: NotThere) -> None:
+        """Store what is held back, and a note where the host has lost a part of the log."""
+        self._store_frames(self._flush_masked())
+        log.warning("the log of %s is not complete: %s", self._title, error.message)
+        if isinstance(error, OutputLost):
+            note = f"[riseml: lines are missing here: {error.message}]\n"
+            self._logs.append_frames(self.key, [Frame("", _OWN_STREAM, note.encode())])
+
+    def _find_cursor(self) -> LogCursor:
+        """Return where the reading goes on. Frames that were held back come again."""
+        cursor = self._logs.find_cursor(self.key)
+        lags = self._may_lag and self._find_masker(self.key.experiment) is not None
+        self._masked.forget()
+        self._may_lag = True  # until this read ends without an error
+        return replace(cursor, lags=True) if lags else cursor
+
+    def _mask_frames(self, frames: Sequence[Frame]) -> Sequence[Frame]:
+        """Return the frames that may be stored, without the secrets of the experiment."""
+        masker = self._find_masker(self.key.experiment)
+        if masker is None and not self._masked.holds_frames:
+            return frames
+        return self._masked.mask_frames(frames, masker or NOTHING_MASKED)
+
+    def _flush_masked(self) -> Sequence[Frame]:
+        if not self._masked.holds_frames:
+            return ()
+        return self._masked.flush(self._find_masker(self.key.experiment) or NOTHING_MASKED)
+
+    def _store_frames(self, frames: Sequence[Frame]) -> None:
+        if frames:
+            self._logs.append_frames(self.key, frames)
+            self.lines += len(frames)
+            self._notifier.publish_lines(self.key.experiment)
 
     def _note_shell(self, frames: Sequence[Frame]) -> bool:
         """Note the shell that the first line of stdout reports; a line of stderr may come before it. Return False when

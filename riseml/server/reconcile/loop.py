@@ -94,6 +94,7 @@ class ControlLoop(threading.Thread):
         world = services.stores.experiments.load_world()
         if services.team is not None:
             services.team.meter.measure_when_due()
+        services.loops.secrets.note_world(world)
         services.data.disks.look()  # where the disk of the store is full, this pass ends with its first save
         self._listeners.listen_to(services.hosts.refresh(world))
         observation = replace(self._observe(world), last_used=self._read_last_uses(world))
@@ -190,7 +191,8 @@ class ControlLoop(threading.Thread):
             is_drained = pump.follow_container(executor, container)
             drained = is_drained and not container.running
             shell = pump.find_shell(container)
-            containers[key] = replace(container, drained=drained, shell=shell)
+            error = self._services.loops.secrets.mask_text(key.experiment, container.error)
+            containers[key] = replace(container, drained=drained, shell=shell, error=error)
         return replace(host, containers=containers)
 
     def _save(self, before: World, after: World, observation: Observation) -> frozenset[int]:
@@ -223,6 +225,8 @@ class ControlLoop(threading.Thread):
                 services.stores.logs.close_experiment(new.id)
                 services.watchers.metrics.note_closed(new.id)
                 services.watchers.samples.close_experiment(new.id)
+                if services.loops.secrets.erase_run(new.id):
+                    services.stores.experiments.note_erasing()
         for line in describe_pass(before, saved, observation.team):
             write_line(log, line)
         return frozenset(refused)

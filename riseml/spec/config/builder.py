@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 
 from riseml.base.annotations import BadAnnotation, read_name, read_note, read_tag
 from riseml.spec.config.command_lines import read_lines, read_shell
@@ -15,6 +16,7 @@ from riseml.spec.config.repeat import read_repeat
 from riseml.spec.config.role_resources import read_resources
 from riseml.spec.config.roles_section import RoleDefaults, has_own_images, list_role_names, read_role_lines, read_roles
 from riseml.spec.config.search_section import read_search
+from riseml.spec.config.secret_files import read_secret_files
 from riseml.spec.config.sections import (
     read_data,
     read_jax,
@@ -42,6 +44,7 @@ from riseml.spec.config.types import (
 )
 from riseml.spec.config.variable_names import name_variable, read_variable_names
 from riseml.spec.scalars.quantities import parse_memory
+from riseml.spec.scalars.texts import quote_text
 from riseml.spec.yaml.problems import KeyPath
 from riseml.spec.yaml.values import SourceFile, read_section
 
@@ -114,6 +117,7 @@ def _read_policy(file: SourceFile) -> RunPolicy:
         save=read_save(file),
         variables=read_variable_names(file),
         outputs=read_outputs(file, _TRAIN),
+        secrets=read_secret_files(file),
     )
 
 
@@ -209,9 +213,8 @@ def _name_parts(section: KeyPath, parts: Mapping[str, Resources]) -> list[tuple[
 def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvVariable, ...]:
     parameter_of = {name_variable(file, parameter.name): parameter.name for parameter in parameters}
     variables: dict[str, EnvVariable] = {}
-    for inner, text in file.items_at((*_TRAIN, "env")).items():
-        part = inner[-1]
-        name, mark, content = (part, "=", text) if isinstance(part, str) else text.partition("=")
+    for inner, variable in _list_variables(file):
+        name = variable.name
         if name in variables:
             file.refuse(inner, f"{name} is set twice", "keep one of them")
         if is_set_by_riseml(name, find_plugin(file), list_role_names(file)):
@@ -219,8 +222,27 @@ def _read_env(file: SourceFile, parameters: tuple[Parameter, ...]) -> tuple[EnvV
         if name in parameter_of:
             problem = f"this and the parameter {parameter_of[name]} would both set the environment variable {name}"
             file.refuse(inner, problem, "rename one of them")
-        variables[name] = EnvVariable(name, content if mark else None)
+        variables[name] = variable
     return tuple(variables.values())
+
+
+def _list_variables(file: SourceFile) -> Iterator[tuple[KeyPath, EnvVariable]]:
+    """Yield the variables of `env` with their paths, from a map or a list, in which each secret is a map of its own."""
+    for path, value in file.items_at((*_TRAIN, "env")).items():
+        key = path[-1]
+        if isinstance(value, dict) and isinstance(key, int):
+            for inner, reference in file.items_at(path).items():
+                name = str(inner[-1])
+                if re.fullmatch("[A-Za-z_][A-Za-z0-9_]{0,199}", name, re.ASCII) is None:
+                    file.refuse_key(inner, f"{quote_text(name)} is not the name of an environment variable")
+                yield inner, EnvVariable(name, None, str(reference.get("secret", "")))
+        elif isinstance(value, dict):
+            yield path, EnvVariable(str(key), None, str(value.get("secret", "")))
+        elif isinstance(key, str):
+            yield path, EnvVariable(key, value)
+        else:
+            name, mark, content = value.partition("=")
+            yield path, EnvVariable(name, content if mark else None)
 
 
 def _read_words(file: SourceFile, key: str, read: Callable[[str], str]) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def _find_env(file: SourceFile, name: str) -> KeyPath:
     value = file.value_at(("train", "env"))
     if isinstance(value, dict):
         return ("train", "env", name)
-    return next(("train", "env", at) for at, text in enumerate(value) if text.startswith(f"{name}="))
+    return next(("train", "env", at) for at, text in enumerate(value) if str(text).startswith(f"{name}="))
 
 
 def _check_variable(file: SourceFile, path: KeyPath, name: str, value: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from riseml.spec.config.command_lines import join_continued_lines
@@ -24,13 +25,13 @@ def resolve_config(text: str, overrides: Overrides) -> str:
 
 
 def hide_variables(text: str) -> str:
-    """Return a riseml.yml whose `env` has names and no values: a value may be a secret."""
+    """Return a riseml.yml whose `env` has names and no values: a value may be a secret. Names of secrets stay."""
     root = parse_document(text, "riseml.yml").root
     train = root.get("train") if isinstance(root, MappingNode) else None
     variables = train.get("env") if isinstance(train, MappingNode) else None
     if root is None or variables is None:
         return text
-    names = tuple(ScalarNode(variables.position, name) for name in _list_names(variables))
+    names = tuple(_list_without_values(variables))
     return _write(_put_value(root, ("train", "env"), SequenceNode(variables.position, names)))
 
 
@@ -47,15 +48,23 @@ def _write(root: Node) -> str:
     return write_document(join_continued_lines(root))
 
 
-def _list_names(variables: Node) -> list[str]:
-    """Return the names from either form of `env`."""
+def _list_without_values(variables: Node) -> Iterator[Node]:
+    """Yield the items of a list with the names from either form of `env`; a reference to a secret stays."""
     match variables:
         case MappingNode(entries=entries):
-            return [entry.key.text for entry in entries]
+            for entry in entries:
+                reference = isinstance(entry.value, MappingNode)
+                yield (
+                    replace(variables, entries=(entry,))
+                    if reference
+                    else ScalarNode(entry.key.position, entry.key.text)
+                )
         case SequenceNode(items=items):
-            return [item.text.partition("=")[0] for item in items if isinstance(item, ScalarNode)]
-        case _:
-            return []
+            for item in items:
+                if isinstance(item, ScalarNode):
+                    yield replace(item, text=item.text.partition("=")[0])
+                elif isinstance(item, MappingNode):
+                    yield item
 
 
 def _put_value(node: Node, path: tuple[str, ...], value: Node) -> Node:

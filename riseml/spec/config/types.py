@@ -360,7 +360,21 @@ class EnvVariable:
     """One environment variable of `env`."""
 
     name: str
-    value: str | None  # None: the caller's own value
+    value: str | None  # None: the caller's own value, or that of a secret
+    secret: str = ""  # name of the secret whose value it has; empty: it has another value
+
+    @property
+    def is_passed(self) -> bool:
+        """True for a variable with the caller's own value."""
+        return self.value is None and not self.secret
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFile:
+    """One entry of `secrets`: a secret that jobs read as a file."""
+
+    name: str  # of the secret
+    file: str  # name below `$RISEML_SECRETS`
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +416,7 @@ class RunPolicy:
     save: SaveSection | None = None  # where the output is copied; None: nowhere
     variables: tuple[tuple[str, str], ...] = ()  # parameters with another variable than the usual one; empty: none
     outputs: tuple[str, ...] = ()  # patterns of files that are moved into OUTPUT_DIR when a job ends
+    secrets: tuple[SecretFile, ...] = ()  # secrets that jobs read as files
 
 
 DEFAULT_POLICY = RunPolicy()

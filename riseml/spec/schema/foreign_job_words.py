@@ -84,7 +84,6 @@ _SENTENCES = (
         "cloud region regions zone zones backends usespot spotpolicy infra fleets maxprice resourcepool partition"
         " tolerations",
     ),
-    ("train.env passes your own variables on: `env: [NAME]`", "secrets secret"),
     ("`riseml train --pull` asks the registry for the newest image", "imagepullpolicy pullpolicy"),
     ("riseml starts nothing by the clock; cron may call `riseml train -d`", "schedule cron"),
     ("`riseml notebook` opens JupyterLab, and `riseml shell 4` a shell in a job (docs/hands-on.md)", "ide jupyter"),

@@ -50,6 +50,10 @@ _FORMATS = {
     "gpus": "`all`, or a list of device ids",
     "storage": "a path, or a map that names a volume",
     "data": "a list of addresses and folders",
+    "secret-files": "a list of secrets and files",
+    "secret": "the name of a secret",
+    "secret-file": "the name of a file",
+    "value": "a text, a number, true, false, or `{secret: NAME}`",
     "data-url": "an address",
     "user-id": "a uid, or a map with uid and gid",
 }
@@ -78,6 +82,11 @@ _PATTERNS = {
     "webhook": (
         "{} is not the name of a webhook",
         "use the `name` of one in notify.yml; an address belongs there alone",
+    ),
+    "secret": ("{} is not the name of a secret", "begin with a letter; use letters, digits, _, . and -"),
+    "secret-file": (
+        "{} is not the name of a file",
+        "use letters, digits, _, . and -; no folder, and no . at the start",
     ),
     "store": ("{} is not the name of a store", "use lower-case letters, digits and -"),
     "storage": ("{} is not an absolute path", "begin it with /, or use a volume: `{volume: riseml-output}`"),
@@ -285,7 +294,9 @@ def _explain_wrong_type(path: KeyPath, file: SourceFile, schema: Schema) -> tupl
         hint = "write NAME=value"
     elif foreign := explain_map(path):
         hint = foreign
-    elif types == ["string"] or ("array" in types and schema.get("format") not in ("hosts", "gpus", "points")):
+    elif types == ["string"] or (
+        "array" in types and schema.get("format") not in ("hosts", "gpus", "points", "secret-files")
+    ):
         hint = "a string with `: ` in it needs quotes"
     else:
         hint = _example_hint(path, schema)
@@ -302,6 +313,8 @@ def _explain_wrong_scalar(
         return "has no value", passes if schema.get("format") == "value" else _example_hint(path, schema)
     if not node.plain and "\n" not in node.text and _is_number(node.text) and {"integer", "number"} & set(types):
         return f"must be {expected}, not a quoted string", f"write {node.text}"
+    if types == ["object"] and "secret" in schema.get("properties", ()):
+        return f"must be `{{secret: NAME}}`, not {quote_text(node.text)}", "write NAME=value for another value"
     if types == ["array"] and schema.get("format") not in _FORMATS:
         return f"must be {expected}, not {quote_text(node.text)}", f"write [{node.text}]"
     quoted = node.text if node.plain and _is_number(node.text) else quote_text(node.text)

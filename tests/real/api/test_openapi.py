@@ -50,6 +50,8 @@ PLAIN = [  # there is nothing to get wrong
     "GET /v1/whoami",
     "GET /v1/users",
     "GET /v1/projects",
+    "GET /v1/secrets",
+    "GET /v1/registries",
 ]
 WITHOUT_END = ["GET /v1/changes"]
 OTHERS = ["POST /v1/web", "POST /v1/web/close"]  # they listen; tests/real/web asks them

@@ -230,6 +230,8 @@ class FakeServer:
             self.account_bodies.append(json.loads(body))
         if path == "/plans":
             self.plans.append(json.loads(body))
+        if request.method == "PUT" and path.startswith(("/secrets/", "/registries/")):
+            self.bodies.append(json.loads(body))
         if found := self.answers.get(f"{request.method} {re.sub('(?<=^/packs)/.*', '', path)}"):
             status, answer = found
             self.answered[f"{request.method} {path}"] = body
@@ -385,7 +387,7 @@ def open_fake_server() -> Iterator[FakeServer]:
     home = Path(tempfile.mkdtemp(prefix="riseml-fake-"))
     fake_server = FakeServer(home)
     fake_server.reset()
-    methods = ["GET", "POST", "PUT", "HEAD"]
+    methods = ["GET", "POST", "PUT", "DELETE", "HEAD"]
     app = Starlette(routes=[Route("/{path:path}", fake_server.serve, methods=methods)])
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening, socket.socket() as remote:
         remote.bind(("127.0.0.1", 0))

@@ -51,7 +51,7 @@ NOT_PRINTED |= {
     "Stragglers",
     "StragglerView",
 }
-NOT_PRINTED |= {"QuotaChange"}
+NOT_PRINTED |= {"QuotaChange", "RegistryLogin", "SecretValue"}
 NOT_PRINTED |= {"Changes", "EventList", "EventView", "LineMatches", "LinePage", "NumberedLine", "WebRequest"}
 NOT_PRINTED |= {"MemberRequest", "NewKeyRequest", "NewProjectRequest", "NewUserRequest"}
 NOT_PRINTED |= {"ProjectChangeRequest", "UserChangeRequest"}

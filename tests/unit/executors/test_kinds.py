@@ -32,8 +32,9 @@ def list_capabilities(executor: Executor) -> set[str]:
 def test_each_kind_has_the_capabilities_that_it_can_have(opener: HostOpener, tmp_path: Path) -> None:
     (cluster,) = opener.open_pool(PoolSpec((), slurm=SlurmSpec(str(tmp_path))))
     engine = opener.open_local_engine()
-    assert list_capabilities(engine) - SHARED == {"check", "data", "gpus", "images", "outputs", "registries", "storage"}
-    assert list_capabilities(opener.open_processes()) - SHARED == {"gpus", "reviewer"}
+    own = {"check", "data", "gpus", "images", "outputs", "registries", "secret_files", "storage"}
+    assert list_capabilities(engine) - SHARED == own
+    assert list_capabilities(opener.open_processes()) - SHARED == {"gpus", "reviewer", "secret_files"}
     assert list_capabilities(cluster) - SHARED == {"check", "gangs", "machines", "reviewer"}
     assert (engine.name, engine.contained, cluster.contained) == (LOCAL_HOST, True, False)
 

@@ -126,7 +126,8 @@ POLICY = RunPolicy(
 
 def test_the_keys_of_a_plan_are_kept_from_an_earlier_version(database: Database, store: str) -> None:
     """0013 had them beside the other fields of the plan; a still earlier version had fewer of them."""
-    assert all(getattr(POLICY, field.name) != getattr(DEFAULT_POLICY, field.name) for field in fields(RunPolicy))
+    names = {field.name for field in fields(RunPolicy)} - {"secrets"}  # a later version has made it
+    assert all(getattr(POLICY, name) != getattr(DEFAULT_POLICY, name) for name in names)
     plan = replace(PLAN, policy=POLICY, parameters=(("größe", "ä"),))
     jobs = (Job(JobName("train"), JobDuty.DECIDES, Resources()),)
     submitted = NewExperiments(Owner("paul", 1, 1), "toaster", "", "", ((plan, jobs),) * 201, concurrency=2)

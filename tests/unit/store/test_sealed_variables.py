@@ -16,10 +16,11 @@ from riseml.model import Environment, Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
-from riseml.store.sealed_variables import _MARK, KEY_FILE, Reseal, VariableSeals
+from riseml.store.sealed_variables import _MARK, Reseal, VariableSeals
 from tests.unit.control.simulation import make_experiment, make_plan
 
 VARIABLES = (("TOKEN", "s3cret" * 50), ("EMPTY", ""), ("NAME", "töaster \udcff"), ("OWN", "sealed:2:AAAA"))
+KEY_FILE = "variables.key"
 OWNER = Owner("paul", 1000, 1000)
 PLAN = make_plan("train")
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
@@ -27,7 +28,7 @@ NOW = datetime(2026, 11, 27, tzinfo=UTC)
 
 def make_seals(home: Path, server: str = "5e17e4") -> VariableSeals:
     home.mkdir(exist_ok=True)
-    return VariableSeals(home, server)
+    return VariableSeals(home / KEY_FILE, server)
 
 
 def keep(environment: Environment, number: int = 4, user: str = "paul") -> Experiment:
@@ -43,10 +44,10 @@ def test_values_are_read_with_the_key_of_the_home_alone(tmp_path: Path) -> None:
     assert b"s3cret" not in hidden
     assert seals.seal("paul", 4, VARIABLES) != sealed, "equal values do not look equal"
     assert seals.open(keep(sealed)) == VARIABLES
-    assert (seals.home / KEY_FILE).stat().st_mode & 0o777 == 0o600
-    assert [path.name for path in seals.home.iterdir()] == [KEY_FILE]
+    assert (seals.file).stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in seals.file.parent.iterdir()] == [KEY_FILE]
     other.seal("paul", 4, VARIABLES)
-    (seals.home / KEY_FILE).unlink()
+    (seals.file).unlink()
     for one in (seals, other):
         with pytest.raises(EngineError, match="the value of TOKEN cannot be read") as raised:
             one.open(keep(sealed))
@@ -92,7 +93,7 @@ def test_what_earlier_versions_stored_is_sealed_once_and_then_refused(
     (tmp_path / KEY_FILE).chmod(0o600)
     earlier = "sealed:1:" + base64.b64encode(nonce + AESGCM(key).encrypt(nonce, b"secret", b"TOKEN")).decode()
     made = [add(experiments, one) for one in ((("TOKEN", earlier), ("CLEAR", "value")), (), (("OTHER", "x"),))]
-    seals = VariableSeals(tmp_path, "5e17e4")
+    seals = VariableSeals(tmp_path / KEY_FILE, "5e17e4")
     seals.seal_earlier_values(experiments.reseal_variables)
     first, second, third = experiments.load_world().experiments
     assert seals.open(first) == (("TOKEN", "secret"), ("CLEAR", "value"))
@@ -107,7 +108,7 @@ def test_what_earlier_versions_stored_is_sealed_once_and_then_refused(
 
 
 def test_a_new_home_has_a_key_that_opens_nothing_unsealed(tmp_path: Path, experiments: ExperimentStore) -> None:
-    seals = VariableSeals(tmp_path, "5e17e4")
+    seals = VariableSeals(tmp_path / KEY_FILE, "5e17e4")
     seals.seal_earlier_values(experiments.reseal_variables)
     planted = add(experiments, (("TOKEN", "planted"),))
     seals.seal_earlier_values(experiments.reseal_variables)
@@ -119,8 +120,8 @@ def test_after_a_rotation_no_copy_of_the_former_key_opens_a_value(tmp_path: Path
     seals = make_seals(tmp_path / "home")
     made = add(experiments, seals.seal("paul", 1, VARIABLES))
     stolen = make_seals(tmp_path / "stolen")
-    (stolen.home / KEY_FILE).write_bytes((seals.home / KEY_FILE).read_bytes())
-    (stolen.home / KEY_FILE).chmod(0o600)
+    (stolen.file).write_bytes((seals.file).read_bytes())
+    (stolen.file).chmod(0o600)
     assert stolen.open(made) == VARIABLES
     seals.rotate(experiments.reseal_variables)
     (fresh,) = experiments.load_world().experiments

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
@@ -36,6 +39,8 @@ def add_annotation_routes(router: APIRouter, services: Services) -> None:
             raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
         details = find_details(canonical_id, caller, services.stores)
         change = _read_change(request)
+        for detail in details:
+            change = _mask_change(change, partial(services.loops.secrets.mask_text, detail.experiment.id))
         subject = Subject(canonical_id.number, canonical_id.sub or 0)
         annotation = services.stores.annotations.change(details[0].experiment.owner.user, subject, change)
         identity = experiment_name(subject.number, subject.sub or None)
@@ -51,6 +56,11 @@ def add_annotation_routes(router: APIRouter, services: Services) -> None:
     ) -> wire.FoundName:
         check_text(word)
         return {"id": find_id(word, caller, services.stores)}
+
+
+def _mask_change(change: AnnotationUpdate, mask: Callable[[str], str]) -> AnnotationUpdate:
+    """Return a change without the values of the secrets of a run that is open."""
+    return replace(change, note=change.note and mask(change.note), name=change.name and mask(change.name))
 
 
 def _read_change(request: wire.AnnotationChange) -> AnnotationUpdate:

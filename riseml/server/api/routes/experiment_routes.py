@@ -181,12 +181,13 @@ def _choose_variables(record: SearchRecord, request: wire.TrialRequest) -> Envir
         UsageError: one is missing.
     """
     sent = request["environment"]
-    missing = [variable.name for variable in record.variables if variable.value is None and variable.name not in sent]
+    missing = [variable.name for variable in record.variables if variable.is_passed and variable.name not in sent]
     if missing:
         raise UsageError(f"the trials of set {record.number} need {missing[0]}", f"export {missing[0]}=...")
     return tuple(
         (variable.name, sent[variable.name] if variable.value is None else variable.value)
         for variable in record.variables
+        if not variable.secret
     )
 
 

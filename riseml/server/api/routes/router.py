@@ -27,6 +27,7 @@ from riseml.server.api.routes.pool_routes import (
 from riseml.server.api.routes.quota_routes import add_quota_routes
 from riseml.server.api.routes.sample_routes import add_metric_routes, add_sample_routes, add_straggler_routes
 from riseml.server.api.routes.search_routes import add_search_routes
+from riseml.server.api.routes.secret_routes import add_secret_routes
 from riseml.server.api.routes.server_routes import add_change_routes, add_server_routes, add_web_routes
 from riseml.server.api.routes.session_routes import add_session_routes
 from riseml.server.api.routes.stream_routes import add_proxied_app_routes, add_stream_routes
@@ -66,6 +67,7 @@ def make_router(services: Services) -> APIRouter:
     add_gpu_routes(router, services)
     add_web_routes(router, services.web, is_team=services.config is not None)
     add_audit_routes(router, services)
+    add_secret_routes(router, services)
     add_clean_routes(router, services.data.cleaner, services.data.disks)
     add_user_routes(router, services)
     add_key_routes(router, services)

@@ -56,9 +56,9 @@ def add_server_routes(router: APIRouter, services: Services) -> None:
 
     @router.post("/server/key", status_code=204, response_class=Response)
     def rotate_key() -> Response:
-        services.stores.seals.rotate(services.stores.experiments.reseal_variables)
+        services.stores.seals.rotate(services.stores.experiments.reseal_variables, services.stores.secrets.reseal)
         services.loops.wake.set()
-        log.info("the key of variables was replaced")
+        log.info("the key of secrets and variables was replaced")
         return Response(status_code=204)
 
     @router.get("/system")

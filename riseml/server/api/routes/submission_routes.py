@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Request, Response
@@ -20,6 +21,7 @@ from riseml.server.api.callers import CallerOf
 from riseml.server.api.failures import FAILURES
 from riseml.server.api.request_log import describe_accepted
 from riseml.server.api.routes.experiment_routes import Name
+from riseml.server.api.secret_owners import list_submission_owners
 from riseml.server.api.submissions.companions import make_tensorboard
 from riseml.server.api.submissions.dry_run import show_plan
 from riseml.server.api.submissions.manifest_body import read_manifest_body
@@ -28,6 +30,7 @@ from riseml.server.api.submissions.submit import (
     Planned,
     check_choice,
     check_room,
+    check_secrets,
     check_text,
     list_passed,
     make_new_experiments,
@@ -75,7 +78,7 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
     def plan(submission: Submission, caller: CallerOf) -> wire.PlanView:
         planned = plan_submission(submission, caller, services)
         if submission.get("pull"):
-            planned = pull_images(planned, services.hosts)
+            planned = _pull(planned, caller, services)
         return show_plan(submission, planned, caller, services, now())
 
     @router.post("/experiments", status_code=201, responses=_KNOWN_KEY)
@@ -86,14 +89,20 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
             return experiment
         planned = _plan_and_check_room(submission, caller, services)
         if submission.get("pull"):
-            planned = pull_images(planned, services.hosts)
+            planned = _pull(planned, caller, services)
         reach(Point.REQUEST_READ)
+        new = make_new_experiments(submission, planned, caller)
+        check_secrets(new, list_submission_owners(caller, new.project, services), services)
+        _check_images(planned, caller, services)
         give_to_project(submission.get("snapshot") or "", planned.spec.project, caller, services)
-        return _store_submission(make_new_experiments(submission, planned, caller), caller, services, response)
+        return _store_submission(new, caller, services, response)
 
     @router.post("/experiments/check", status_code=204, response_class=Response)
     def check(submission: Submission, caller: CallerOf) -> Response:
-        make_new_experiments(submission, _plan_and_check_room(submission, caller, services), caller)
+        planned = _plan_and_check_room(submission, caller, services)
+        new = make_new_experiments(submission, planned, caller)
+        check_secrets(new, list_submission_owners(caller, new.project, services), services)
+        _check_images(planned, caller, services)
         return Response(status_code=204)
 
     @router.post("/tensorboards", status_code=201, responses=_KNOWN_KEY)
@@ -109,6 +118,21 @@ def add_submission_routes(router: APIRouter, services: Services) -> None:
         check_for_team(plans, (), caller, services)
         check_room(plans, services)
         return _store_submission(submitted, caller, services, response)
+
+
+def _pull(planned: Planned, caller: Caller, services: Services) -> Planned:
+    """Return the plans with the tags of their images resolved at the registry, with the credentials of the user."""
+    owners = list_submission_owners(caller, planned.spec.project, services)
+    find_login = partial(services.data.registries.find_login, owners)
+    return pull_images(planned, services.hosts, find_login)
+
+
+def _check_images(planned: Planned, caller: Caller, services: Services) -> None:
+    """Check that the user may pull the images of the plans; see `RegistryLogins.check_access`."""
+    owners = list_submission_owners(caller, planned.spec.project, services)
+    templates = () if planned.search is None else tuple(plan for _, plan in planned.search.templates)
+    images = dict.fromkeys(image.base for plan in (*planned.plans, *templates) for image in plan.images)
+    services.data.registries.check_access(owners, images, services.hosts)
 
 
 def _find_known(key: str | None, caller: Caller, services: Services) -> wire.ExperimentView | None:
@@ -215,8 +239,10 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
         code = needs.get("code")
         if code and not services.stores.snapshots.has_snapshot(code, find_project_spaces(caller, services.hosts)):
             missing.append({"part": "code", "message": f"the project's files {code[:12]} are not on the server"})
+        owners = list_submission_owners(caller, caller.project or "", services)
         for image in needs.get("images", []):
-            if why := find_missing_image(services.hosts, image["image"], image["digest"]):
+            login = services.data.registries.find_login(owners, image["image"])
+            if why := find_missing_image(services.hosts, image["image"], image["digest"], login):
                 missing.append({"part": "image", "message": why})
         if lost := find_missing_data(services.hosts, needs.get("data", [])):
             missing.append({"part": "data", "message": lost})

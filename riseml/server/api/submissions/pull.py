@@ -6,15 +6,20 @@ registry that does not answer refuses the submission.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from riseml.base.secrets import RegistryCredential
 from riseml.model import Plan
 from riseml.server.api.submissions.submit import Planned
 from riseml.server.hosts.ask_registry import ask_registry
 from riseml.server.hosts.host_set import HostSet
 
+FindLogin = Callable[[str], RegistryCredential | None]
+"""Returns the credential with which an image is requested."""
 
-def pull_images(planned: Planned, hosts: HostSet) -> Planned:
+
+def pull_images(planned: Planned, hosts: HostSet, find_login: FindLogin) -> Planned:
     """Return the plans with the tags of their images resolved at the registry.
 
     Raises:
@@ -22,7 +27,7 @@ def pull_images(planned: Planned, hosts: HostSet) -> Planned:
         Unreachable: no host answers.
     """
     bases = dict.fromkeys(image.base for plan in planned.plans for image in plan.images)
-    resolved = tuple((base, ask_registry(hosts, base)) for base in bases)
+    resolved = tuple((base, ask_registry(hosts, base, find_login(base))) for base in bases)
     return replace(planned, plans=tuple(_refresh(plan) for plan in planned.plans), resolved=resolved)
 
 

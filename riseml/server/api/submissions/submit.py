@@ -11,6 +11,7 @@ from riseml import wire
 from riseml.base.annotations import NO_ANNOTATION, Annotation, read_text
 from riseml.base.consent import make_process_refusal
 from riseml.base.errors import Refused, Unreachable, UsageError
+from riseml.base.masks import LEAST_MASKED
 from riseml.base.names import JobName, name_repository
 from riseml.base.records import dataclass
 from riseml.base.settings import PROCESS
@@ -36,6 +37,7 @@ from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.resolved import resolve_config
 from riseml.spec.config.types import SEED, Parameter, Resources, Spec, Train
 from riseml.store.insertion import NewExperiments, NewSearch
+from riseml.store.secret_store import SecretOwner
 
 _IDLE_TIMEOUT = 3600.0  # seconds without anything to do after which a notebook ends
 _TOKEN_BYTES = 24
@@ -186,7 +188,7 @@ def check_text(value: object) -> None:
 
 def list_passed(train: Train) -> tuple[str, ...]:
     """Return the names of the variables whose values come from the user, and not from riseml.yml."""
-    return tuple(variable.name for variable in train.env if variable.value is None)
+    return tuple(variable.name for variable in train.env if variable.is_passed)
 
 
 def _check_environments(plans: Sequence[Plan], hosts: HostSet) -> None:
@@ -288,6 +290,40 @@ def make_new_experiments(submission: wire.Submission, planned: Planned, caller: 
     )
 
 
+def check_secrets(new: NewExperiments, owners: Sequence[SecretOwner], services: Services) -> None:
+    """Check that the secrets which a run names are set, and that nothing which is stored shows one.
+
+    Args:
+        new: the run.
+        owners: whose secrets it may use.
+        services: of the server.
+
+    Raises:
+        NotFound: one is not set.
+        Refused: the hosts have no place for secrets as files.
+        UsageError: the file or a text of the run has the value of a secret.
+    """
+    plan = new.plans[0][0]
+    if not plan.secret_names:
+        return
+    if plan.policy.secrets and not all(
+        executor.capabilities.secret_files for executor in services.hosts.pool.executors.values()
+    ):
+        raise Refused(
+            "train.secrets: the nodes of this cluster have no private place in memory for files",
+            "name the secret in `env`: `env: {HF_TOKEN: {secret: hf}}`",
+        )
+    values = services.stores.secrets.peek_secrets(owners, plan.secret_names)
+    texts = (new.config, new.annotation.name, new.annotation.note, *new.annotation.tags)
+    for name, value in values.items():
+        content = value.strip()
+        if len(content) >= LEAST_MASKED and any(content in text for text in texts):
+            raise UsageError(
+                f"riseml.yml, a parameter or a text of the run has the value of the secret {name} in it, and is stored",
+                f"name the secret instead: `env: {{NAME: {{secret: {name}}}}}`",
+            )
+
+
 def _read_annotation(submission: wire.Submission, train: Train) -> Annotation:
     """Return what the user says about a run: with the submission, or else in its file.
 
@@ -309,6 +345,8 @@ def _make_environment(submission: wire.Submission, spec: Spec) -> Environment:
     sent = submission.get("environment") or {}
     variables: list[tuple[str, str]] = []
     for variable in spec.train.env:
+        if variable.secret:
+            continue  # the plan has its name
         value = sent.get(variable.name) if variable.value is None else variable.value
         if value is None:
             raise UsageError(

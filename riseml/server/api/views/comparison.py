@@ -16,6 +16,7 @@ from riseml.server.api.views.named_experiments import find_details
 from riseml.server.api.views.record_views import count_run_seconds, show_time
 from riseml.server.services import Stores
 from riseml.spec.config.loader import Overrides, check_config
+from riseml.spec.config.types import EnvVariable
 from riseml.store.codec import to_json
 from riseml.store.experiments import ExperimentDetail
 from riseml.store.metrics.metric_summary import MetricSummary
@@ -159,6 +160,8 @@ def _find_environment_differences(details: Sequence[ExperimentDetail]) -> Iterab
 
 
 def _hide(value: str) -> str:
+    if value.startswith("secret "):
+        return f"({value})"
     return "(set)" if value else "(passed on)"
 
 
@@ -166,7 +169,14 @@ def _read_environment(detail: ExperimentDetail) -> dict[str, str]:
     """Return the variables of `env` in a riseml.yml; one that passes on the user's own value has an empty text."""
     checked = check_config(detail.config, overrides=Overrides(detail.experiment.plan.parameters))
     variables = () if checked.spec is None else checked.spec.train.env
-    return {f"env.{variable.name}": "" if variable.value is None else f"={variable.value}" for variable in variables}
+    return {f"env.{variable.name}": _describe_variable(variable) for variable in variables}
+
+
+def _describe_variable(variable: EnvVariable) -> str:
+    """Return the value of a variable; the name of its secret; empty: the user's own value is passed on."""
+    if variable.secret:
+        return f"secret {variable.secret}"
+    return "" if variable.value is None else f"={variable.value}"
 
 
 def _describe_environment(experiment: Experiment) -> dict[str, str]:

@@ -54,7 +54,6 @@ def test_an_empty_path_is_not_the_working_directory() -> None:
 
 MEANINGS = {
     "-a": {"--all"},
-    "-u": {"--all-users"},
     "-d": {"--detach"},
     "-f": {"--file"},
     "-g": {"--gpu"},
@@ -65,6 +64,7 @@ MEANINGS = {
     "-r": {"--recursive"},
     "-R": {"--recursive"},
     "-t": {"--tty"},
+    "-u": {"--all-users", "--user"},
     "-w": {"--watch"},
     "-y": {"--yes"},
 }

@@ -71,10 +71,17 @@ def test_a_tag_of_the_host_is_not_moved_unless_the_user_asks_for_it(site: tuple[
     [
         (200, {"error": "manifest for python:9 not found"}, "check the spelling of the image and its tag"),
         (404, {"message": "pull access denied for python"}, "check the spelling of the image and its tag"),
+        (500, {"message": "unauthorized: authentication required"}, "`riseml registry login docker.io -u USER`"),
         (500, {"message": _LOOKUP}, "the engine of the host does not reach the registry"),
         (200, {"error": "net/http: TLS handshake timeout"}, "the engine of the host does not reach the registry"),
     ],
-    ids=["in a successful answer", "as its answer", "a name that nothing resolves", "a registry that is silent"],
+    ids=[
+        "in a successful answer",
+        "as its answer",
+        "without a credential",
+        "a name that nothing resolves",
+        "a registry that is silent",
+    ],
 )
 def test_a_refusal_is_permanent_and_has_the_words_of_the_engine_and_a_hint_that_fits(
     site: tuple[StreamingEngine, Engine], status: int, line: dict[str, str], hint: str
@@ -85,7 +92,9 @@ def test_a_refusal_is_permanent_and_has_the_words_of_the_engine_and_a_hint_that_
     with pytest.raises(ImageMissing, match=re.escape(next(iter(line.values())))) as raised:
         ensure(client, make_build_request(Image("python:9")))
     assert raised.value.permanent
-    assert raised.value.hint == f"{hint}; `docker pull` on the host shows more"
+    shown = str(raised.value.hint)
+    assert shown.startswith(hint)
+    assert ("riseml registry login docker.io" in shown) == ("denied" in str(line) or "auth" in str(line))
 
 
 def test_a_fetch_that_brings_nothing_is_an_error(site: tuple[StreamingEngine, Engine]) -> None:

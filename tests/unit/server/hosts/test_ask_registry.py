@@ -9,6 +9,7 @@ import pytest
 
 from riseml.base.errors import EngineError, Refused, Unreachable
 from riseml.base.names import HostName
+from riseml.base.secrets import RegistryCredential
 from riseml.executors.capabilities import Capabilities
 from riseml.model import Capacity
 from riseml.server.clock import now
@@ -28,12 +29,12 @@ class WithRegistry(MemoryExecutor):
     def capabilities(self) -> Capabilities:
         return replace(super().capabilities, registries=self)
 
-    def resolve_in_registry(self, base: str) -> str:
+    def resolve_in_registry(self, base: str, credential: RegistryCredential | None = None) -> str:
         if isinstance(self.answer, Exception):
             raise self.answer
         return f"{base}@{self.answer}"
 
-    def check_registry(self, digest: str) -> None:
+    def check_registry(self, digest: str, credential: RegistryCredential | None = None) -> None:
         """Accept every digest."""
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from riseml.base.errors import EngineError
 from riseml.base.names import HostName
+from riseml.base.secrets import RegistryCredential
 from riseml.base.settings import Settings
 from riseml.executors.capabilities import Capabilities
 from riseml.executors.pool import HostPool
@@ -27,10 +28,10 @@ class WithRegistry(MemoryExecutor):
     def capabilities(self) -> Capabilities:
         return replace(super().capabilities, registries=self)
 
-    def resolve_in_registry(self, base: str) -> str:
+    def resolve_in_registry(self, base: str, credential: RegistryCredential | None = None) -> str:
         return base
 
-    def check_registry(self, digest: str) -> None:
+    def check_registry(self, digest: str, credential: RegistryCredential | None = None) -> None:
         if digest != DIGEST:
             raise EngineError("its registry does not give it: manifest unknown", permanent=True)
 

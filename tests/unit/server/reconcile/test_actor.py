@@ -35,10 +35,12 @@ from riseml.server.data.clean import Cleaner
 from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_reclaimer import DiskReclaimer
 from riseml.server.hosts.host_set import HostSet
+from riseml.server.hosts.registry_logins import RegistryLogins
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.capsule_writer import CapsuleWriter
 from riseml.server.reconcile.notifier import Notifier
+from riseml.server.reconcile.run_secrets import RunSecrets
 from riseml.store.capsules import CapsuleStore
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
@@ -46,6 +48,8 @@ from riseml.store.insertion import NewExperiments
 from riseml.store.logs.log_store import LogStore, read_all_lines
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.projects.snapshots import SnapshotStore
+from riseml.store.sealed_variables import VariableSeals
+from riseml.store.secret_store import SecretStore
 from riseml.store.usage import LastUseReader
 from tests.support.memory_cluster import MemoryCluster
 from tests.support.memory_executor import MemoryExecutor
@@ -95,7 +99,10 @@ class Scene:
         data = DataFetcher("5e17e4", hosts)
         usage = LastUseReader(database)
         self.cleaner = Cleaner("5e17e4", pool, snapshots, CapsuleStore(folder / "capsules"), usage, data)
-        self.actor = Actor("5e17e4", hosts, *made, data, DiskReclaimer(self.cleaner, hosts))
+        seals = VariableSeals(self.settings.key_file, "5e17e4")
+        store = SecretStore(database, seals)
+        more = RunSecrets(store, seals), RegistryLogins(store, self.settings, {})
+        self.actor = Actor("5e17e4", hosts, *made, data, DiskReclaimer(self.cleaner, hosts), *more)
 
     def perform(self, action: Action) -> None:
         self.actor.perform(action, self.detail.experiment)

@@ -17,7 +17,7 @@ from riseml.spec.yaml.problems import KeyPath, format_key_path
 
 PATHS = [path for path, _ in CONFIG_CONTRACT.walk() if not isinstance(path[-1], int)]
 IDS = [format_key_path(path) for path in PATHS]
-SECTIONS = sorted({path[:-1] for path in PATHS})
+SECTIONS = sorted({path[:-1] for path in PATHS}, key=str)
 KEYS = CONFIG_CONTRACT.places
 
 
@@ -92,7 +92,7 @@ def _find_sections(hint: str) -> list[str]:
     return re.split(r", | or ", listed[1]) if listed else []
 
 
-@pytest.mark.parametrize("key", sorted(KEYS))
+@pytest.mark.parametrize("key", sorted(KEYS, key=str))
 def test_a_key_in_the_wrong_place_is_sent_to_a_section_that_has_it(key: str) -> None:
     homes = {"at the top of the file" if not path else format_key_path(path).replace("[0]", "[]") for path in KEYS[key]}
     homes |= {home.replace(ANY_NAME, "x") for home in homes}
@@ -143,7 +143,7 @@ dstack      .                                    ide                          ri
 SkyPilot    .                                    setup                        train.install
 SkyPilot    .                                    num_nodes                    worker: 3
 SkyPilot    .                                    envs                         train.env
-SkyPilot    .                                    secrets                      train.env
+SkyPilot    .                                    secrets                      train
 SkyPilot    .                                    file_mounts                  train.data
 SkyPilot    .                                    workdir                      cd FOLDER
 SkyPilot    train.resources                      accelerators                 train.resources.gpus
