@@ -29,6 +29,18 @@ class AccountClient:
         """Return who this client is for the server."""
         return self._exchange.request_answer("GET", "/whoami", wire.CallerView)
 
+    def get_login_offers(self) -> wire.LoginOffers:
+        """Return how users log in; this needs no key."""
+        return self._exchange.request_answer("GET", "/login", wire.LoginOffers)
+
+    def begin_device_login(self) -> wire.DeviceLogin:
+        """Begin a login at the organisation's provider; this needs no key."""
+        return self._exchange.request_answer("POST", "/login/device", wire.DeviceLogin)
+
+    def ask_for_session(self, login: str) -> wire.DeviceSession:
+        """Return the session of a login that its user has confirmed, or when to ask again."""
+        return self._exchange.request_answer("POST", "/login/device/session", wire.DeviceSession, json={"login": login})
+
     def list_users(self) -> list[wire.UserView]:
         """Return all users."""
         return self._exchange.request_answer("GET", "/users", wire.UserList)["users"]

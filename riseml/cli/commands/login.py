@@ -14,16 +14,17 @@ import typer
 from riseml.base.errors import Refused, UsageError
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext
+from riseml.cli.device_login import API_KEY, log_in_at_provider
 from riseml.cli.help_text import add_subcommand
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.client.contexts import Contexts, ServerContext
+    from riseml.client.exchange import Address
     from riseml.client.server_trust import ShownCertificate
 
 context_app = typer.Typer(help="Show the servers that you have logged in to, and choose one.")
 
-_KEY = re.compile(r"[!-~]{1,512}")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 _STDIN = "-"
 _LONGEST_LINE = 4096  # bytes of a key with what surrounds it
@@ -51,8 +52,9 @@ def log_in(
 ) -> None:
     """Log in to a team's server: compare its fingerprint once, and give a key.
 
-    The key comes from a prompt that does not show it, from --key-file, or from standard input. It is kept in `config`
-    of riseml's home, which you alone can read.
+    A key comes from --key-file, or from standard input that is no terminal. Without one, you log in at your
+    organisation's provider where the server has one: open the address that is printed, anywhere, and confirm the code.
+    Otherwise a prompt asks for the key. It is kept in `config` of riseml's home, which you alone can read.
     """
     from riseml.client import contexts as store
     from riseml.client.server_client import Address, Client
@@ -73,8 +75,9 @@ def log_in(
             f"the context {own_name} is {before.url}", f"choose another name: `riseml login {address} --name NAME`"
         )
     trusted = _trust_server(command, address, fingerprint, before)
-    key = _read_key(command, address, key_file)
-    with Client(Address(None, address, key, trusted.authority if trusted else "")) as client:
+    authority = trusted.authority if trusted else ""
+    key = _obtain_key(command, Address(None, address, authority=authority), key_file)
+    with Client(Address(None, address, key, authority)) as client:
         caller: wire.CallerView = client.open_accounts().get_caller()
     pin = (trusted.fingerprint, trusted.authority) if trusted else ("", "")
     server = store.ServerContext(own_name, address, caller["user"], key, *pin)
@@ -271,8 +274,25 @@ def _ask_about(command: CommandContext, url: str, certificate: ShownCertificate,
         raise Refused("the server is not trusted; nothing was sent", hint)
 
 
+def _obtain_key(command: CommandContext, address: Address, key_file: str | None) -> str:
+    """Return what lets the user in: the key that they give, or a session of their provider.
+
+    Raises:
+        Refused: the user or the provider has refused the login.
+        UsageError, OSError: as `_read_key`.
+    """
+    if key_file is None and command.asks:
+        from riseml.client.server_client import Client
+
+        with Client(address) as client:
+            secret = log_in_at_provider(command, client.open_accounts())
+        if secret is not None:
+            return secret
+    return _read_key(command, address.url, key_file)
+
+
 def _read_key(command: CommandContext, url: str, key_file: str | None) -> str:
-    """Return the key of the user.
+    """Return the key that the user gives.
 
     Raises:
         UsageError: there is none, or it is none.
@@ -286,7 +306,7 @@ def _read_key(command: CommandContext, url: str, key_file: str | None) -> str:
     else:
         content = b"" if sys.stdin is None else sys.stdin.buffer.readline(_LONGEST_LINE)
     text = content.decode("utf-8", "replace").strip()
-    if _KEY.fullmatch(text) is None:
+    if API_KEY.fullmatch(text) is None:
         hint = "an admin makes one with `riseml user create` or `riseml key create`"
         raise UsageError("this is not a key" if text else "there is no key", hint)
     return text

@@ -1,0 +1,107 @@
+"""`login` at a terminal: a login at the provider where the server offers one, else a prompt for a key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from riseml.cli.context import CommandContext
+from riseml.client.contexts import read_contexts
+from tests.unit.cli.accounts import CALLER, SECRET
+from tests.unit.cli.conftest import Riseml
+from tests.unit.cli.fake_server import FakeServer
+
+OFFERS = (200, {"keys": True, "provider": "sso.example.org"})
+BEGUN: dict[str, Any] = {
+    "login": "x" * 43,
+    "code": "WDJB-MJHT",
+    "url": "https://sso.example.org/device",
+    "whole_url": None,
+    "expires_in": 600.0,
+    "interval": 5.0,
+}
+CONFIRMED = {"secret": SECRET, "user": "paul", "wait": 0.0}
+
+
+@pytest.fixture
+def log_in(riseml: Riseml, fake_server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Riseml:
+    """Return a function that logs in at a terminal, whose user types a key when a prompt asks for it."""
+    monkeypatch.setattr(CommandContext, "ask_for_secret", lambda *_: SECRET + "typed")
+    fake_server.answers |= {
+        "GET /whoami": (200, CALLER),
+        "GET /login": OFFERS,
+        "POST /login/device": (200, BEGUN),
+        "POST /login/device/session": (200, CONFIRMED),
+    }
+
+    def call(*words: str, **more: Any) -> Any:
+        environ = {"RISEML_HOME": str(tmp_path / "home")}
+        return riseml("login", fake_server.url, "--name", "lab", *words, environ=environ, **more)
+
+    return call
+
+
+def find_key(folder: Path) -> str:
+    return read_contexts(folder / "home" / "config").find("lab").key
+
+
+def test_a_terminal_logs_in_at_the_provider(log_in: Riseml, fake_server: FakeServer, tmp_path: Path) -> None:
+    ended = log_in(asks=True)
+    assert ended.code == 0, ended.err
+    assert "Open https://sso.example.org/device and type the code WDJB-MJHT\n" in ended.err
+    assert find_key(tmp_path) == SECRET
+    assert SECRET not in ended.out + ended.err
+    assert fake_server.answered["POST /login/device/session"] == b'{"login":"' + b"x" * 43 + b'"}'
+
+
+def test_a_given_key_needs_no_provider(log_in: Riseml, fake_server: FakeServer, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(SECRET)
+    assert log_in("--key-file", str(tmp_path / "key"), asks=True).code == 0
+    assert [route for route in fake_server.asked if "login" in route] == []
+
+
+@pytest.mark.parametrize(
+    ("route", "answer"),
+    [
+        ("GET /login", (200, {"keys": True, "provider": None})),
+        ("GET /login", None),
+        ("POST /login/device", None),
+    ],
+)
+def test_without_a_login_for_commands_a_prompt_asks_for_a_key(
+    log_in: Riseml, fake_server: FakeServer, tmp_path: Path, route: str, answer: Any
+) -> None:
+    if answer is None:
+        kind, status = ("NotFound", 404) if route.startswith("GET") else ("Refused", 409)
+        fake_server.refuse(route, kind, "sso.example.org has no login for the command line", status=status)
+    else:
+        fake_server.answers[route] = answer
+    ended = log_in(asks=True)
+    assert ended.code == 0, ended.err
+    assert find_key(tmp_path) == SECRET + "typed"
+    assert ("no login for the command line: a key is needed" in ended.err) == route.startswith("POST")
+
+
+@pytest.mark.parametrize(
+    ("route", "answer", "sentence"),
+    [
+        ("POST /login/device/session", {**CONFIRMED, "secret": "a\nb"}, "the server has answered with a session that"),
+        ("POST /login/device/session", {**CONFIRMED, "secret": None}, "nobody has confirmed this login in time"),
+        ("POST /login/device/session", {**CONFIRMED, "secret": None, "wait": -1}, "nobody has confirmed this login"),
+        ("POST /login/device", {**BEGUN, "expires_in": 0}, "nobody has confirmed this login in time"),
+        ("POST /login/device", {**BEGUN, "code": None}, "code"),
+        ("GET /login", {"keys": True}, "provider"),
+    ],
+)
+def test_a_login_that_fails_keeps_nothing(
+    log_in: Riseml, fake_server: FakeServer, tmp_path: Path, route: str, answer: Any, sentence: str
+) -> None:
+    fake_server.answers[route] = (200, answer)
+    ended = log_in(asks=True)
+    assert ended.code in (4, 5), ended
+    assert sentence in ended.err
+    assert "Traceback" not in ended.err
+    assert not (tmp_path / "home" / "config").exists()
+    assert len(fake_server.asked) <= 2 + 600
