@@ -8,6 +8,7 @@ from riseml.base.errors import UsageError
 
 DEFAULT_KEY_DAYS = 90
 MOST_KEY_DAYS = 366
+LONGEST_SUBJECT = 255  # characters of a person's name at a provider, as OpenID Connect has it
 NO_UID = -1
 """The uid and gid of a user to whom no admin has given one: their jobs cannot start."""
 
@@ -63,4 +64,15 @@ def check_email(text: str) -> str:
     """
     if text and _EMAIL.fullmatch(text) is None:
         raise UsageError(f"{text[:80]!r} is not an e-mail address", "write it as paul@example.org")
+    return text
+
+
+def check_subject(text: str) -> str:
+    """Return the subject of a person at the organisation's provider, which the claim `sub` has.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not 0 < len(text) <= LONGEST_SUBJECT or not text.isprintable():
+        raise UsageError(f"{text[:80]!r} is not a subject", "copy the claim `sub`, which a refused login shows")
     return text

@@ -57,6 +57,11 @@ class AccountClient:
         """Change a user, and return them."""
         return self._exchange.request_answer("POST", format_path("users", name), wire.UserView, json=request)
 
+    def link_user(self, name: str, subject: str) -> wire.UserView:
+        """Say which person of the organisation's provider a user is, and return the user."""
+        path = format_path("users", name, "link")
+        return self._exchange.request_answer("POST", path, wire.UserView, json={"subject": subject})
+
     def list_keys(self, user: str | None = None, *, all_users: bool = False) -> list[wire.KeyView]:
         """Return the keys of the caller, of a user, or of all users."""
         query = ({"user": user} if user is not None else {}) | ({"all_users": "true"} if all_users else {})

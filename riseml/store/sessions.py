@@ -168,6 +168,10 @@ class SessionStore:
         """End all sessions that a key has opened; return how many there were."""
         return self._delete(sessions.c.key == key)
 
+    def end_of_provider(self, user: str) -> int:
+        """End all sessions of a user that no key has opened; return how many there were."""
+        return self._delete((sessions.c.user == user) & (sessions.c.key == ""))
+
     def end_all(self, user: str) -> int:
         """End all sessions of a user; return how many there were."""
         return self._delete(sessions.c.user == user)

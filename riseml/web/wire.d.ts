@@ -186,6 +186,7 @@ export type TrialRequest = { trials: number; environment: Record<string, string>
 export type UsageList = { by: "user" | "project"; since: string; until: string; rows: Array<UsageRow> };
 export type UsageRow = { name: string; experiments: number; gpu_hours: number; gpu_hours_used: number | null; core_hours: number; waited: number; waiting: number };
 export type UserChangeRequest = { role?: "viewer" | "member" | "admin"; uid?: number; gid?: number; email?: string; disabled?: boolean; shared_uid?: boolean };
+export type UserLinkRequest = { subject: string };
 export type UserList = { users: Array<UserView> };
 export type UserView = { name: string; role: "viewer" | "member" | "admin"; uid: number | null; gid: number | null; disabled: boolean; email: string; created_at: string };
 export type WebRequest = { port?: number };
@@ -229,6 +230,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /quotas/${string}/${string}` ? QuotaView :
   Request extends `POST /sessions/${string}/end` ? Sessions :
   Request extends `POST /snapshots/${string}/contents` ? MissingContents :
+  Request extends `POST /users/${string}/link` ? UserView :
   Request extends `PUT /snapshots/${string}/manifest` ? MissingContents :
   Request extends `DELETE /registries/${string}` ? RemovedSecret :
   Request extends `DELETE /secrets/${string}` ? RemovedSecret :

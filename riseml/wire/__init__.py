@@ -32,6 +32,7 @@ from riseml.wire.accounts import (
     TeamProjectList as TeamProjectList,
     TeamProjectView as TeamProjectView,
     UserChangeRequest as UserChangeRequest,
+    UserLinkRequest as UserLinkRequest,
     UserList as UserList,
     UserView as UserView,
 )

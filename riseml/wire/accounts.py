@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired
 
-from annotated_types import Ge, Le, MaxLen
+from annotated_types import Ge, Le, MaxLen, MinLen
 from typing_extensions import TypedDict
 
-from riseml.base.accounts import MOST_KEY_DAYS
+from riseml.base.accounts import LONGEST_SUBJECT, MOST_KEY_DAYS
 
 _NAME = 80  # characters: the server says of a longer name that it is one, and of a shorter one what is wrong
 _LONGEST_EMAIL = 254
@@ -68,6 +68,12 @@ class NewUserRequest(TypedDict):
     gid: NotRequired[_IdNumber]
     email: NotRequired[Annotated[str, MaxLen(_LONGEST_EMAIL)]]
     shared_uid: NotRequired[bool]  # another user may have the same uid
+
+
+class UserLinkRequest(TypedDict):
+    """Which person of the organisation's provider a user is."""
+
+    subject: Annotated[str, MinLen(1), MaxLen(LONGEST_SUBJECT)]  # the claim `sub`
 
 
 class UserChangeRequest(TypedDict):

@@ -17,7 +17,7 @@ from riseml.cli.main import execute
 from riseml.cli.output.printer import Printer
 from riseml.client.contexts import read_contexts
 from tests.support.device_provider import DeviceProvider, open_device_provider
-from tests.team.team_server import Outcome, Team, open_team, run_command
+from tests.team.team_server import ADMIN, Outcome, Team, open_team, run_command
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the provider, about its own library
 CONFIG = """\
@@ -110,3 +110,27 @@ def test_a_login_that_the_provider_or_the_server_refuses_keeps_nothing(
     assert ended.code == 4
     assert sentence in ended.err
     assert not (tmp_path / "home" / "config").exists()
+
+
+def test_an_admin_links_a_user_to_a_person_of_the_provider(
+    team_with_provider: Team, provider: DeviceProvider, tmp_path: Path
+) -> None:
+    for subject in ("-first;x", "second"):
+        provider.say(subject, preferred_username="ann", groups=["lab"])
+    admin = team_with_provider.log_in(ADMIN, tmp_path / "admin")
+    kept = team_with_provider.log_in("ann", tmp_path / "ann")
+    refused = log_in(team_with_provider, tmp_path, lambda code: provider.confirm(code, "-first;x"))
+    assert "`riseml user link ann -- '-first;x'`" in refused.err
+    assert run_command(kept, tmp_path, "user", "link", "ann", "second").code == 4
+    linked = run_command(admin, tmp_path, "user", "link", "ann", "--", "-first;x")
+    assert linked.out.startswith("User: ann\n"), linked.err
+    entered = log_in(team_with_provider, tmp_path, lambda code: provider.confirm(code, "-first;x"))
+    assert f"Logged in to {team_with_provider.url} as ann (member)." in entered.out, entered.err
+    environ = {"RISEML_HOME": str(tmp_path / "home")}
+    assert run_command(environ, tmp_path, "whoami").code == 0
+    taken = run_command(admin, tmp_path, "user", "link", "paul", "--", "-first;x")
+    assert taken.code == 4 and "this person of the provider is the user ann" in taken.err
+    assert run_command(admin, tmp_path, "user", "link", "nobody", "x").code == 3
+    assert run_command(admin, tmp_path, "user", "link", "ann", "second").code == 0
+    assert run_command(environ, tmp_path, "whoami").code == 4, "the session of the person before has ended"
+    assert run_command(kept, tmp_path, "whoami").code == 0, "a key stays"

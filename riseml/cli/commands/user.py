@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from riseml.base.accounts import check_account_name, check_email, check_ids
+from riseml.base.accounts import check_account_name, check_email, check_ids, check_subject
 from riseml.base.errors import UsageError
 from riseml.cli.commands.account_options import UserArgument, print_secret
 from riseml.cli.commands.options import JsonOption
@@ -125,6 +125,27 @@ def enable_user(context: typer.Context, user: UserArgument, *, json: JsonOption 
     Keys that were revoked or have expired stay so.
     """
     _change_user(context.obj, user, {"disabled": False}, json=json)
+
+
+@add_subcommand(user_app, "link", "riseml user link paul 248289761001")
+def link_user(
+    context: typer.Context,
+    user: UserArgument,
+    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="The claim `sub` of the person at the provider.")],
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Say which person of the organisation's provider a user is.
+
+    A user whom an admin has made is nobody at the provider; this person logs in as the user from then on, and nobody
+    else does. Sessions that the provider has opened for the user end. Keys stay.
+    """
+    command: CommandContext = context.obj
+    check_account_name("user", user)
+    check_subject(subject)
+    with command.connect() as client:
+        view = client.open_accounts().link_user(user, subject)
+    _print_user(command, view, json=json)
 
 
 @add_subcommand(user_app, "list", "riseml user list")

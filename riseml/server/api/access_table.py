@@ -88,6 +88,7 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("POST", "/v1/users"): _ADMIN,
     ("GET", "/v1/users/{name}"): _OWN_READ,
     ("POST", "/v1/users/{name}"): _ADMIN,
+    ("POST", "/v1/users/{name}/link"): _ADMIN,
     ("GET", "/v1/keys"): _OWN_READ,
     ("POST", "/v1/keys"): _OWN_KEYS,
     ("POST", "/v1/keys/{key}/revoke"): _OWN_KEYS,

@@ -7,6 +7,7 @@ then on. The role follows the groups at each login and each refresh.
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable
 from datetime import datetime
 
@@ -97,4 +98,7 @@ def _read_email(text: str) -> str:
 
 
 def _show_subject(subject: str) -> str:
-    return subject if subject.isascii() and subject.isprintable() and " " not in subject else repr(subject)
+    """Return a subject as an admin can paste it behind a command: a provider may write anything into it."""
+    if not subject.isprintable():
+        return repr(subject)
+    return f"-- {shlex.quote(subject)}" if subject.startswith("-") else shlex.quote(subject)

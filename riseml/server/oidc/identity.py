@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from riseml.base.accounts import LONGEST_SUBJECT
 from riseml.base.errors import Refused
 from riseml.base.records import dataclass
 from riseml.base.roles import Role
 
 _MOST_GROUPS = 2_000
-_LONGEST_SUBJECT = 255  # characters, as OpenID Connect has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def read_identity(claims: Mapping[str, object], user_claim: str, groups_claim: s
         Refused: the provider does not say who it is.
     """
     subject = claims.get("sub")
-    if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_SUBJECT:
+    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT:
         raise Refused("the provider does not say who logs in: there is no claim sub", "ask the admin of the provider")
     name = claims.get(user_claim)
     if not isinstance(name, str) or not name:

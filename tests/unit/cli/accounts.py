@@ -62,6 +62,7 @@ ANSWERS = {
     "POST /users": {"user": PAUL, "secret": SECRET, "key": KEY},
     "GET /users/paul": PAUL,
     "POST /users/paul": PAUL,
+    "POST /users/paul/link": PAUL,
     "GET /keys": {"keys": [KEY, {**KEY, "id": "0123456789", "state": "revoked", "used_at": NOW, "project": None}]},
     "POST /keys": {"secret": SECRET, "key": KEY},
     "POST /keys/5f0c1a2b3d/revoke": {**KEY, "state": "revoked"},

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Path, Query
 
 from riseml import wire
-from riseml.base.accounts import DEFAULT_KEY_DAYS
+from riseml.base.accounts import DEFAULT_KEY_DAYS, check_subject
 from riseml.base.errors import NotFound, Refused
 from riseml.base.roles import Role, Scope
 from riseml.model import Caller
@@ -80,6 +80,20 @@ def add_user_routes(router: APIRouter, services: Services) -> None:
         keys.forget_looks()
         log.info("the user %s was changed: %s", name, ", ".join(sorted(request)) or "nothing")
         return show_user(user)
+
+    @router.post("/users/{name}/link")
+    def link_user(
+        name: AccountPath, caller: CallerOf, request: Annotated[wire.UserLinkRequest, Body()]
+    ) -> wire.UserView:
+        keys = _find_keys(services)
+        oidc = None if services.config is None else services.config.oidc
+        if oidc is None:
+            raise Refused("this server uses no provider to log in", "add `oidc` to server.yml, and restart it")
+        services.stores.provider_subjects.link_user(name, oidc.issuer, check_subject(request["subject"]))
+        services.stores.sessions.end_of_provider(name)  # which may be another person's
+        keys.forget_looks()
+        log.info("the user %s is the person %s of the provider, says %s", name, request["subject"], caller.user)
+        return show_user(accounts.load_user(name))
 
 
 def add_key_routes(router: APIRouter, services: Services) -> None:
