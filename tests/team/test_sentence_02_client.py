@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-import ssl
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from riseml.client.contexts import NO_CONTEXTS, ServerContext, read_contexts, write_contexts
-from tests.support.authority import Authority
-from tests.support.waiting import DEADLINE
+from tests.support.between import stand_between
 from tests.team.team_server import Team, run_command
-
-
-@contextmanager
-def stand_between(folder: Path, received: list[bytes]) -> Iterator[int]:
-    """Answer TLS with a certificate of another authority for the same name; yield the port."""
-    pair = Authority(folder, "between").sign("between", ("localhost",))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pair.cert, pair.key)
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        while True:
-            try:
-                plain, _ = listener.accept()
-            except OSError:
-                return
-            plain.settimeout(DEADLINE)
-            try:
-                with context.wrap_socket(plain, server_side=True) as connection:
-                    received.append(connection.recv(1 << 16))
-            except OSError:
-                plain.close()
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join(DEADLINE)
 
 
 def test_a_user_logs_in_with_the_right_fingerprint_alone(team: Team, tmp_path: Path) -> None:
