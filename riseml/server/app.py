@@ -275,16 +275,8 @@ def _make_services(
         secrets=run_secrets,
         registries=data.registries,
     )
-    collector = OutputCollector(CollectorParts(hosts, experiments, stores.snapshots, stores.logs, stores.written))
-    loops = Loops(
-        tracker=ActionTracker(_time_actions(actor.perform, timings), wake),
-        pump=LogPump(stores.logs, notifier, JointWake(wake, search_wake), collector.collect, run_secrets.find_masker),
-        secrets=run_secrets,
-        notifier=notifier,
-        passes=PassCounter(wake, now()),
-        wake=wake,
-        search_wake=search_wake,
-    )
+    wakes = (wake, search_wake)
+    loops = _make_loops(_time_actions(actor.perform, timings), stores, hosts, (notifier, run_secrets), wakes)
     samples = SampleRecorder(hosts.pool, SampleStore(settings.home / "samples"))
     watchers = Watchers(
         metrics=metrics,
@@ -311,6 +303,38 @@ def _make_services(
         web=WebListener(WebAccess(settings.home / "web.json"), lambda session: server_user),
         keys=None if config is None else KeyAuthenticator(stores.accounts, _make_owner_finder(config), now),
         request_stop=stop.set,
+    )
+
+
+def _make_loops(
+    perform: Perform,
+    stores: Stores,
+    hosts: HostSet,
+    readers: tuple[Notifier, RunSecrets],
+    wakes: tuple[Wake, Wake],
+) -> Loops:
+    """Return what the loops work with.
+
+    Args:
+        perform: performs an action.
+        stores: of the server.
+        hosts: of the pool.
+        readers: what tells readers of logs, and what masks secrets before they read.
+        wakes: of the control loop, and of the loop of searches.
+    """
+    notifier, secrets = readers
+    wake, search_wake = wakes
+    collector = OutputCollector(
+        CollectorParts(hosts, stores.experiments, stores.snapshots, stores.logs, stores.written)
+    )
+    return Loops(
+        tracker=ActionTracker(perform, wake),
+        pump=LogPump(stores.logs, notifier, JointWake(wake, search_wake), collector.collect, secrets.find_masker),
+        secrets=secrets,
+        notifier=notifier,
+        passes=PassCounter(wake, now()),
+        wake=wake,
+        search_wake=search_wake,
     )
 
 
