@@ -20,6 +20,7 @@ from riseml.server.http_config import configure_http
 from riseml.server.team_page import make_team_gate
 from riseml.store.accounts import User
 from tests.support.authority import Authority
+from tests.support.ports import find_free_port
 from tests.support.web_scene import WAIT, go
 from tests.unit.server.stored_experiments import open_application
 
@@ -71,13 +72,15 @@ def serve_team(folder: Path) -> Iterator[TeamPage]:
     """A team's server with a home of its own."""
     home = folder / "home"
     home.mkdir()
-    (home / "server.yml").write_text("listen: 127.0.0.1:8443\n")
+    (home / "server.yml").write_text(f"listen: 127.0.0.1:{find_free_port()}\nallow: [process]\n")
     with open_application(home) as application:
         team = TeamPage(application, folder)
         try:
             yield team
         finally:
             team.close()
+            assert application.tls is not None
+            application.tls.close()
 
 
 @contextmanager

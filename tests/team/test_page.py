@@ -74,3 +74,16 @@ def test_a_revoked_session_ends_an_open_page(team: TeamPage, browser: Browser) -
     log_in(page, team.keys["ann"])
     page.context.close()
     other.context.close()
+
+
+def test_an_experiment_of_another_user_is_never_taken_for_one_of_ones_own(team: TeamPage, browser: Browser) -> None:
+    """Both users may have an experiment 1: what the page offered for paul.1 would be done to the own one."""
+    page = team.open(browser, "/experiments/paul.1")
+    log_in(page, team.keys["root-of-team"])
+    expect(page.get_by_text("this one belongs to another user")).to_be_visible()
+    expect(page.get_by_text("riseml show paul.1")).to_be_visible()
+    expect(page.get_by_role("button", name="Kill")).to_have_count(0)
+    assert find_barriers(page) == []
+    show(page, "/experiments/root-of-team.1")
+    expect(page.get_by_role("alert")).to_contain_text("there is no experiment 1")
+    page.context.close()

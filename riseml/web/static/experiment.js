@@ -40,7 +40,11 @@ const TABS = {
 
 /** @param {HTMLElement} main @param {import("./app.js").Page} page */
 export async function showExperiment(main, page) {
-  const id = page.parts[1];
+  const [, user, id] = /^(?:([^\d.][^.]*)\.)?(.*)$/s.exec(page.parts[1]) ?? ["", "", page.parts[1]];
+  if (user && (await get("/whoami", {}, page.signal)).user !== user) {
+    fill(main, showForeign(page.parts[1]));
+    return;
+  }
   const part = page.parts[2] ?? "";
   const head = make("div", { class: "head" });
   const place = make("div", { class: "tab" });
@@ -62,6 +66,15 @@ export async function showExperiment(main, page) {
     if (reset || changed.some(concerns)) refresh();
     if (reset || grown.some(concerns)) news.grow?.();
   });
+}
+
+/**
+ * The parts and actions of the view name an experiment without its user, and so the caller's own.
+ * @param {string} id of an experiment of another user
+ */
+function showForeign(id) {
+  const how = make("p", {}, "On the command line ", make("code", {}, `riseml show ${id}`), " and ", make("code", {}, `riseml logs ${id}`), " show it, if it is shared with you.");
+  return make("section", {}, make("h1", {}, id), make("p", { class: "sentence" }, "This page shows your own experiments, and this one belongs to another user."), how);
 }
 
 /** @param {string} id @param {AbortSignal} signal */

@@ -108,7 +108,7 @@ export class ExperimentList {
       this.readAll().catch((error) => console.debug(error));
       return;
     }
-    for (const number of changed.map(numberOf)) {
+    for (const number of changed.filter(isOwn).map(numberOf)) {
       this.stale.add(number);
       this.changed.add(number);
     }
@@ -198,6 +198,11 @@ export class ExperimentList {
     for (const { metric, values } of found) this.lasts.set(metric.toLowerCase(), new Map(Object.entries(values)));
     this.onChange();
   }
+}
+
+/** @param {string} id @returns {boolean} whether it names no user: the list has the caller's own experiments */
+function isOwn(id) {
+  return /^\d/.test(id);
 }
 
 /** @param {string} id @returns {number} `144` of `144.3` */
