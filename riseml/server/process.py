@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from enum import Enum, auto
@@ -222,11 +222,13 @@ async def _answer_requests(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+
+    def count_requests() -> int:
+        return len(server.server_state.tasks) + application.services.web.count_requests()
+
     idle = lost = False
     while not (serving.done() or stop.is_set() or idle or lost):
-        requests = len(server.server_state.tasks) + application.services.web.count_requests()
-        requests += 0 if application.tls is None else application.tls.count_requests()
-        idle = await asyncio.to_thread(_is_idle, application, settings, requests)
+        idle = await asyncio.to_thread(_is_idle, application, settings, count_requests)
         if not idle:
             await asyncio.to_thread(stop.wait, _CHECK_INTERVAL)
         if not await asyncio.to_thread(lock.is_held):  # a file server that hangs must not stop the answers
@@ -258,7 +260,13 @@ def _remove_socket(settings: Settings, place: os.stat_result) -> None:
         settings.socket.unlink(missing_ok=True)
 
 
-def _is_idle(application: Application, settings: Settings, requests: int = 0) -> bool:
+def _count_no_request() -> int:
+    return 0
+
+
+def _is_idle(
+    application: Application, settings: Settings, count_requests: Callable[[], int] = _count_no_request
+) -> bool:
     """Return True when no experiment and no web page has been open for RISEML_IDLE_AFTER, and nothing else was done.
 
     A server for a team is never idle: no command of its users could start it again.
@@ -267,19 +275,21 @@ def _is_idle(application: Application, settings: Settings, requests: int = 0) ->
     Args:
         application: the server.
         settings: say after how long an idle server ends.
-        requests: how many requests are answered now.
+        count_requests: returns how many requests are answered now.
     """
     services = application.services
     if application.tls is not None:
         return False
+    passes = services.loops.passes
+    active_at = passes.active_at  # first: a request that begins after this look is counted below
     if (
-        requests
+        count_requests()
         or services.loops.notifier.count_feeds()
         or services.data.saver.is_busy()
         or application.webhooks.has_waiting()
     ):
-        services.loops.passes.active_at = now()
-    idle = now() - services.loops.passes.active_at
+        passes.active_at = active_at = now()
+    idle = now() - active_at
     try:
         return idle.total_seconds() > settings.idle_after and services.stores.experiments.count_open() == 0
     except StoreError:  # the loop logs the error; it is unknown whether an experiment is open

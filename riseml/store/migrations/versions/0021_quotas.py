@@ -43,8 +43,9 @@ def _add_last_places(connection: sa.Connection) -> None:
     names = ("id", "plan", "created_at", "placed_at", "ended_at", "waits_since", "state")
     types = {"id": sa.Integer, "plan": sa.JSON, "state": sa.String}
     experiments = sa.table("experiments", *(sa.column(name, types.get(name, sa.DateTime)) for name in names))
-    written = ["experiment_id", "placed_at", "waited_since", "ended_at", "gpus", "cpus", "mem"]
-    placements = sa.table("placements", *(sa.column(name) for name in written))
+    times = [sa.column(name, sa.DateTime) for name in ("placed_at", "waited_since", "ended_at")]
+    numbers = [sa.column(name, sa.Integer) for name in ("experiment_id", "gpus", "mem")]
+    placements = sa.table("placements", *times, *numbers, sa.column("cpus", sa.Float))
     columns = [experiments.c[name] for name in names]
     placed = connection.execute(sa.select(*columns).where(experiments.c.placed_at.isnot(None))).mappings().all()
     rows = [_make_row(row) for row in placed]
