@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from typing import Any
 
 import h11
@@ -33,7 +34,7 @@ _SCOPE_KEY = "riseml-connection"  # the connection of a request, in the state of
 log = logging.getLogger(__name__)
 
 
-class BoundedConnection(H11Protocol):
+class BoundedConnection(H11Protocol, ABC):
     """One connection. The server's log has no line for an invalid request: another user could fill it."""
 
     def __init__(self, *options: Any, **named_options: Any) -> None:
@@ -56,9 +57,9 @@ class BoundedConnection(H11Protocol):
         else:
             transport.abort()
 
+    @abstractmethod
     def take_place(self) -> bool:
         """Return True when this connection may stay, after ending an older one where that is necessary."""
-        raise NotImplementedError
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timers()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -125,7 +126,7 @@ def stop_at_points(site: Site, *points: Point) -> Tally:
         submitting = hands.submit(_submit_until_stored, line.rig, scene)
         for order in [*orders[1:], ""]:
             standby = line.start(order)
-            line.rig.wait("the server is stopped", lambda server=active: _is_stopped(server))  # type: ignore[misc]
+            line.rig.wait("the server is stopped", partial(_is_stopped, active))
             line.wait_taken_over(standby)
             line.end_former(active, StoreError.exit_code)
             active = standby

@@ -177,7 +177,9 @@ def test_sentence_13_a_user_has_one_uid_that_an_admin_set_and_that_is_not_of_the
     if "uid" in values and values["name"] == "tom":
         changed = scene.ask("POST", "/users/ann", "admin", body={key: values[key] for key in values if key != "name"})
         assert changed.status_code in (400, 409, 422), changed.text
-    caller = scene.application.services.keys.find_caller(scene.keys["ann"], "")  # type: ignore[union-attr]
+    keys = scene.application.services.keys
+    assert keys is not None
+    caller = keys.find_caller(scene.keys["ann"], "")
     assert caller.owner == Owner("ann", 2002, 2002)
 
 

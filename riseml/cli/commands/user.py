@@ -75,7 +75,7 @@ def create_user(  # noqa: PLR0913  # one parameter for each option of the comman
     """
     command: CommandContext = context.obj
     request: wire.NewUserRequest = {"name": check_account_name("user", user)}
-    request.update(_read_values(role, (uid, gid), email, shared_uid=shared_uid))  # type: ignore[typeddict-item]
+    _put_values(request, role, (uid, gid), email, shared_uid=shared_uid)
     with command.connect() as client:
         new_user = client.open_accounts().create_user(request)
     if json:
@@ -102,7 +102,8 @@ def update_user(  # noqa: PLR0913  # one parameter for each option of the comman
 
     Experiments and outputs that exist keep the uid that they have.
     """
-    request = _read_values(role, (uid, gid), email, shared_uid=shared_uid)
+    request: wire.UserChangeRequest = {}
+    _put_values(request, role, (uid, gid), email, shared_uid=shared_uid)
     if not request or set(request) == {"shared_uid"}:
         raise UsageError("nothing is to be changed", "give --role, --uid, --gid or --email")
     _change_user(context.obj, user, request, json=json)
@@ -195,11 +196,15 @@ def _print_user(command: CommandContext, user: wire.UserView, *, json: bool) -> 
         command.printer.print_lines(list_user(user))
 
 
-def _read_values(
-    role: UserRole | None, ids: tuple[int | None, int | None], email: str | None, *, shared_uid: bool
-) -> wire.UserChangeRequest:
-    """Return the values that the user gave; wrong ones are refused before a server is asked."""
-    request: wire.UserChangeRequest = {}
+def _put_values(
+    request: wire.NewUserRequest | wire.UserChangeRequest,
+    role: UserRole | None,
+    ids: tuple[int | None, int | None],
+    email: str | None,
+    *,
+    shared_uid: bool,
+) -> None:
+    """Put the values that the user gave into a request; wrong ones are refused before a server is asked."""
     uid, gid = ids
     check_ids(uid, gid)
     if uid is not None:
@@ -212,4 +217,3 @@ def _read_values(
         request["email"] = check_email(email)
     if shared_uid:
         request["shared_uid"] = True
-    return request

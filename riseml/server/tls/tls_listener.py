@@ -69,10 +69,6 @@ class TlsListener:
         self._server: _TlsServer | None = None
         self._serving: asyncio.Task[None] | None = None
 
-    def count_requests(self) -> int:
-        """Return how many requests it answers now."""
-        return 0 if self._server is None else len(self._server.server_state.tasks)
-
     async def resume(self, api: ASGIApp) -> None:
         """Answer requests from now on, in this event loop.
 

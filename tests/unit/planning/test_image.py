@@ -149,20 +149,20 @@ def test_a_step_of_riseml_lists_the_packages() -> None:
         ("pip install numpy\ncurl http://10.0.0.9/x", False),
         ("pip install $(curl http://10.0.0.9/x)", False),
         ("pip install numpy && true", False),
-        ("pip install --index-url http://10.0.0.9/ numpy", False),
-        ("pip install -i http://10.0.0.9/ numpy", False),
-        ("pip install http://10.0.0.9/numpy.whl", False),
+        ("pip install --index-url ../index numpy", False),
+        ("pip install -i ../index numpy", False),
+        ("pip install ../numpy.whl", False),
         ("pip install git+ssh://git@example.org/private.git", False),
         ("pip install ./here", False),
         ("pip install .", False),
         ("pip install -r requirements.txt", False),
         ("pip download numpy", False),
-        ("PIP_INDEX_URL=http://10.0.0.9/ pip install numpy", False),
+        ("PIP_INDEX_URL=../index pip install numpy", False),
         ("pip install 'unclosed", False),
         ("apt-get install -y git", False),
     ],
 )
-def test_steps_that_users_of_a_team_share(step: str, common: bool) -> None:  # noqa: FBT001
+def test_steps_that_users_of_a_team_share(step: str, common: bool) -> None:  # noqa: FBT001  # pytest passes it by name
     assert is_common((step,)) == common
     assert not is_common((step, "make"))
     paul, ann, nobody = (

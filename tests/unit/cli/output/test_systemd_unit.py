@@ -27,6 +27,7 @@ def test_a_unit_runs_a_standby_as_root_that_comes_back() -> None:
     assert subprocess.run([*shlex.split(command), "--help"], capture_output=True, timeout=60).returncode == 0
 
 
+# Containers have no systemd; the tests above read the same lines without it.
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 @pytest.mark.parametrize("name", ["riseml", "a home of 100%", 'with "quotes" and \\'])
 def test_systemd_finds_no_fault_in_a_unit(tmp_path: Path, name: str) -> None:
