@@ -153,7 +153,7 @@ def make_application(settings: Settings, stop: threading.Event, terms: ClaimTerm
     check_store_is_there(settings)
     home = OwnHome(find_location(settings.home), read_identity(settings.identity))
     database = Database(settings.database, _describe_holder(settings), home=home, terms=terms)
-    server_user = find_server_user()
+    server_user = find_server_user(None if config is None else config.users)
     with ExitStack() as refused:
         if tls is not None:
             refused.callback(tls.close)  # a server that is refused keeps no address

@@ -7,6 +7,7 @@ resolves to loopback. The port of the web page has checks of its own (`riseml.se
 
 from __future__ import annotations
 
+import os
 import re
 from http import HTTPStatus
 
@@ -33,6 +34,7 @@ class SocketGate:
     def __init__(self, api: ASGIApp, server_user: Caller) -> None:
         self._api = api
         self._server_user = server_user
+        self._users = (os.getuid(), _SUPERUSER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -47,7 +49,7 @@ class SocketGate:
 
     def _check_peer(self, scope: Scope) -> ASGIApp | None:
         """Return the refusal of a request of another user; None: it may pass."""
-        if find_peer(scope) in (self._server_user.owner.uid, _SUPERUSER):
+        if find_peer(scope) in self._users:
             return None
         hint = "`riseml login` leads to the server of a team"
         return refuse(HTTPStatus.UNAUTHORIZED, f"this server answers {self._server_user.user} alone", hint)
