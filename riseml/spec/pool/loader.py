@@ -8,11 +8,14 @@ from riseml.base.records import dataclass
 from riseml.spec.pool.builder import build_pool
 from riseml.spec.pool.types import PoolSpec
 from riseml.spec.schema.contract import POOL_CONTRACT
-from riseml.spec.yaml.document import parse_document
-from riseml.spec.yaml.problems import Problem, Severity, SpecError, sort_problems
+from riseml.spec.schema.file_check import HomeFile, check_home_file
+from riseml.spec.yaml.problems import Problem, SpecError
 
-_MOST_VALUES = 100_000  # enough for a thousand hosts with all their keys
-_FIRST = "pool.yml.example shows every key; without a pool.yml, riseml uses the local engine"
+_FILE = HomeFile(
+    POOL_CONTRACT,
+    "pool.yml.example shows every key; without a pool.yml, riseml uses the local engine",
+    most_values=100_000,  # enough for a thousand hosts with all their keys
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +33,7 @@ def check_pool(content: str | bytes, path: str | Path) -> CheckedPool:
         content: the text; bytes must be UTF-8.
         path: the file: its name in messages, and its folder is where relative paths in it begin.
     """
-    name = str(path)
-    document = parse_document(content, name, _FIRST, _MOST_VALUES)
-    problems = list(document.problems)
-    if document.root is None:
-        return CheckedPool(None, sort_problems(problems, name))
-    file = POOL_CONTRACT.check_values(document.root)
-    spec = build_pool(file, Path(path).expanduser().absolute().parent)
-    problems += file.problems
-    usable = all(problem.severity is not Severity.ERROR for problem in problems)
-    return CheckedPool(spec if usable else None, sort_problems(problems, name))
+    return CheckedPool(*check_home_file(_FILE, content, path, build_pool))
 
 
 def load_pool(content: str | bytes, path: str | Path) -> PoolSpec:

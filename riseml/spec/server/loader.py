@@ -6,13 +6,16 @@ from pathlib import Path
 
 from riseml.base.records import dataclass
 from riseml.spec.schema.contract import SERVER_CONTRACT
+from riseml.spec.schema.file_check import HomeFile, check_home_file
 from riseml.spec.server.builder import build_server_config
 from riseml.spec.server.types import ServerConfig
-from riseml.spec.yaml.document import parse_document
-from riseml.spec.yaml.problems import Problem, Severity, SpecError, sort_problems
+from riseml.spec.yaml.problems import Problem, SpecError
 
-_MOST_VALUES = 100_000  # enough for thirty thousand users
-_FIRST = "`riseml server init` writes it, and server.yml.example shows every key"
+_FILE = HomeFile(
+    SERVER_CONTRACT,
+    "`riseml server init` writes it, and server.yml.example shows every key",
+    most_values=100_000,  # enough for thirty thousand users
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +33,7 @@ def check_server_config(content: str | bytes, path: str | Path) -> CheckedServer
         content: the text; bytes must be UTF-8.
         path: the file: its name in messages, and its folder, riseml's home, is where relative paths in it begin.
     """
-    name = str(path)
-    document = parse_document(content, name, _FIRST, _MOST_VALUES)
-    problems = list(document.problems)
-    if document.root is None:
-        return CheckedServerConfig(None, sort_problems(problems, name))
-    file = SERVER_CONTRACT.check_values(document.root)
-    config = build_server_config(file, Path(path).expanduser().absolute().parent)
-    problems += file.problems
-    usable = all(problem.severity is not Severity.ERROR for problem in problems)
-    return CheckedServerConfig(config if usable else None, sort_problems(problems, name))
+    return CheckedServerConfig(*check_home_file(_FILE, content, path, build_server_config))
 
 
 def load_server_config(content: str | bytes, path: str | Path) -> ServerConfig:

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from riseml.spec.config.loader import check_config
+from tests.unit.spec.broken_table import read_cases
 
-TABLE = Path(__file__).with_name("broken.txt")
-
-
-def _cases() -> list[tuple[str, str, list[str]]]:
-    found = []
-    for block in TABLE.read_text(encoding="utf-8").split("\n===== ")[1:]:
-        title, _, rest = block.partition("\n")
-        text, _, expected = rest.partition("\n>>>>>\n")
-        found.append((title, f"{text}\n" if text else "", expected.strip("\n").split("\n")))
-    return found
-
-
-CASES = _cases()
+CASES = read_cases("broken.txt")
 
 
 @pytest.mark.parametrize(("text", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])

@@ -9,35 +9,15 @@ import pytest
 from riseml.spec.schema.contract import SERVER_CONTRACT
 from riseml.spec.server.loader import check_server_config
 from riseml.spec.yaml.problems import format_key_path
+from tests.unit.spec.broken_table import read_cases, write_certificates
 
-TABLE = Path(__file__).with_name("broken_servers.txt")
-
-
-def _cases() -> list[tuple[str, str, list[str]]]:
-    found = []
-    for block in TABLE.read_text(encoding="utf-8").split("\n===== ")[1:]:
-        title, _, rest = block.partition("\n")
-        text, _, expected = rest.partition("\n>>>>>\n")
-        found.append((title, f"{text}\n" if text else "", expected.strip("\n").split("\n")))
-    return found
-
-
-CASES = _cases()
+CASES = read_cases("broken_servers.txt")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that the table names."""
-    found = tmp_path_factory.mktemp("server")
-    for name, mode, text in (
-        ("cert.pem", 0o644, ""),
-        ("key.pem", 0o600, "-----BEGIN PRIVATE KEY-----\n"),
-        ("open.pem", 0o644, "-----BEGIN PRIVATE KEY-----\n"),
-        ("locked.pem", 0o600, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"),
-    ):
-        (found / name).write_text(text)
-        (found / name).chmod(mode)
-    return found
+    return write_certificates(tmp_path_factory.mktemp("server"))
 
 
 @pytest.mark.parametrize(("text", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
