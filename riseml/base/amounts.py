@@ -22,3 +22,8 @@ def format_digits(value: float) -> str:
     places = 0 if value >= 99.5 else 1 if value >= 9.95 else 2 if value >= 0.995 else 3
     text = f"{value:.{places}f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+
+
+def count_noun(count: int, noun: str) -> str:
+    """Return `1 file` or `6 files`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from riseml.base.records import dataclass
 
 if TYPE_CHECKING:
-    from riseml import wire
     from riseml.base.settings import Settings
     from riseml.cli.output.printer import Printer
     from riseml.client.server_client import Client
@@ -66,6 +65,11 @@ class CommandContext:
     asks: bool = False  # True when a user can answer questions: standard input and standard error are a terminal
     wait: Callable[[float], object] = wait_or_resize  # takes seconds
 
+    @property
+    def messages(self) -> Printer:
+        """What tells the user how a submission goes (see `riseml.submission.submitter`)."""
+        return self.printer
+
     def now(self) -> datetime:
         """Return the time, in UTC."""
         return datetime.now(UTC)  # noqa: TID251  # the command line's clock; the server's is server.clock
@@ -78,14 +82,9 @@ class CommandContext:
 
     def connect(self) -> Client:
         """Return a client of the server; start the user's own server when it does not run."""
-        from riseml.cli.local_server import connect_client
+        from riseml.submission.local_server import connect_client
 
         return connect_client(self.settings(), self.environ, self.printer)
-
-    def add_executor(self, submission: wire.Submission) -> wire.Submission:
-        """Return the submission with the executor that the user chooses by RISEML_EXECUTOR or `--executor`, if any."""
-        chosen = self.settings().executor
-        return submission if chosen is None else {**submission, "executor": chosen}
 
     def ask(self, question: str, *, default: bool = False) -> bool:
         """Return whether the user says yes; the text may be foreign. Enter alone is the default."""
@@ -118,15 +117,6 @@ class CommandContext:
         Raises:
             Refused: jobs would run as processes, and the user did not choose that.
         """
-        from riseml.cli.local_server import check_wanted_executor, switch_executor
-        from riseml.cli.questions import confirm_processes
+        from riseml.submission.submitting import connect_to_run
 
-        check_wanted_executor(self.settings(), self.environ)
-        client = self.connect()
-        try:
-            switch_executor(client, self.settings(), self.printer)
-            confirm_processes(self, client)
-        except BaseException:
-            client.close()
-            raise
-        return client
+        return connect_to_run(self)

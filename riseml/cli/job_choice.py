@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.records import dataclass
 from riseml.cli.arguments import choose_experiment_id, parse_pairs
-from riseml.cli.config_source import check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
-from riseml.cli.output.problem_lines import count_problems
+from riseml.spec.yaml.problems import count_problems
+from riseml.submission.config_source import check_config_source, read_config_source
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -109,7 +109,7 @@ def plan_file(command: CommandContext, file: Path, parameters: list[str], settin
     from riseml.spec.config.loader import Overrides
 
     pairs = parse_pairs(parameters, "-p"), parse_pairs(settings, "--set")
-    source = read_config_source(command, file)
+    source = read_config_source(command.folder, file)
     spec, problems = check_config_source(source, Overrides(*map(tuple, pairs)))
     if spec is None:
         command.printer.print_problems(problems, source.name, source.text)

@@ -134,7 +134,7 @@ def make_reconnect(context: CommandContext, client: Client) -> OnCut:
             context.printer.say("Lost the riseml server; connecting again. The experiment goes on.")
         if tries < _RESTART_TRY or client.address.socket is None:
             return False
-        from riseml.cli.local_server import restore_server
+        from riseml.submission.local_server import restore_server
 
         before = server
         server = restore_server(client, context.settings(), context.printer.say)["pid"]

@@ -92,8 +92,8 @@ def load_results(
 
 def _ask_server(query: dict[str, object]) -> Results:
     from riseml.cli.arguments import find_identity
-    from riseml.cli.local_server import connect_client
     from riseml.cli.output.printer import Printer
+    from riseml.submission.local_server import connect_client
 
     with connect_client(read_settings(os.environ), os.environ, Printer(sys.stdout, sys.stderr)) as client:
         identities = cast("list[str]", query.get("of", []))

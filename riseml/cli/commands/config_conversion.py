@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 
 from riseml.base.errors import Refused, UsageError
-from riseml.cli.config_source import ConfigSource, read_config_source, write_new_config
+from riseml.cli.config_source import write_new_config
 from riseml.cli.context import CommandContext
 from riseml.cli.output.style import paint
 from riseml.cli.output.text import clean_text
+from riseml.submission.config_source import ConfigSource, read_config_source
 
 _COLOURS = {"+": "32", "-": "31", "@": "36"}  # SGR codes of the lines of a diff
 _MOST_KEPT = 100  # earlier texts that may be beside a file
@@ -27,7 +28,7 @@ def convert_config(command: CommandContext, file: Path | None, *, yes: bool, jso
     from riseml.spec.config.earlier_files import convert_earlier_file
     from riseml.spec.config.loader import check_config
 
-    source = read_config_source(command, file)
+    source = read_config_source(command.folder, file)
     converted = convert_earlier_file(source.text, source.project.folder.name)
     is_same = converted.text == source.text
     name = source.name if is_same else f"{source.name} (converted)"

@@ -11,17 +11,12 @@ import typer
 
 from riseml.base.errors import RisemlError, UsageError
 from riseml.cli.commands.options import FileOption, JsonOption
-from riseml.cli.config_source import (
-    ConfigSource,
-    check_config_source,
-    describe_spec,
-    list_topologies,
-    read_config_source,
-)
+from riseml.cli.config_source import describe_spec, list_topologies
 from riseml.cli.context import CommandContext, Exit
-from riseml.cli.output.problem_lines import count_problems
 from riseml.cli.output.text import clean_text
 from riseml.files.project.folder import RESERVED_NAME
+from riseml.spec.yaml.problems import count_problems
+from riseml.submission.config_source import ConfigSource, check_config_source, read_config_source
 
 if TYPE_CHECKING:
     from riseml.spec.config.types import Spec
@@ -121,7 +116,7 @@ def validate_config(context: typer.Context, *, file: FileOption = None, json: Js
     It needs no server.
     """
     command: CommandContext = context.obj
-    source = read_config_source(command, file)
+    source = read_config_source(command.folder, file)
     spec, problems = check_config_source(source)
     if json:
         command.printer.print_json([problem.to_fields() for problem in problems])
@@ -150,8 +145,8 @@ def _refuse_reserved_entry(command: CommandContext, source: ConfigSource) -> Non
     """
     if not os.path.lexists(source.project.folder / RESERVED_NAME):
         return
-    from riseml.cli.project_sync import find_surroundings
     from riseml.files.project.listing import check_reserved_name
+    from riseml.submission.project_sync import find_surroundings
 
     check_reserved_name(source.project.folder, find_surroundings(command))
 

@@ -9,7 +9,7 @@ from riseml.base.consent import PassedVariable
 from riseml.base.errors import UsageError
 from riseml.cli.arguments import check_identities, find_identity
 from riseml.cli.output.text import clean_text
-from riseml.cli.passed_variables import take_variables
+from riseml.submission.passed_variables import take_variables
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -62,7 +62,7 @@ def add_trials(
 
 def _collect_variables(command: CommandContext, experiment: wire.ExperimentView, allowed: list[str]) -> dict[str, str]:
     """Return the caller's variables for the trials of a set, after the user has allowed them."""
-    from riseml.cli.questions import confirm_variables
+    from riseml.submission.consent_questions import confirm_variables
 
     search = experiment.get("search")
     names = [] if search is None else [clean_text(name) for name in search["variables"]]

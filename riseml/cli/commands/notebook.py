@@ -16,20 +16,19 @@ from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption,
 from riseml.cli.commands.tensorboard import OpenOption, PortOption
 from riseml.cli.commands.train import (
     AllowOption,
-    confirm_environment,
-    prepare_submission,
-    send_project,
+    prepare_run,
     submit_experiment,
 )
-from riseml.cli.config_source import read_config_source
 from riseml.cli.output.style import ENDED_STATES
+from riseml.submission.config_source import read_config_source
+from riseml.submission.submitting import confirm_environment, send_project
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.companion import CompanionView
-    from riseml.cli.config_source import ConfigSource
     from riseml.cli.context import CommandContext
     from riseml.client.server_client import Client
+    from riseml.submission.config_source import ConfigSource
 
 _JOB = "notebook"
 _PORT = 8888
@@ -88,11 +87,11 @@ def open_notebook(  # noqa: PLR0913  # one parameter for each option of the comm
         with command.connect() as client:
             _forward(command, client, view, client.get_experiment(find_identity(client, identity)))
         return
-    source = read_config_source(command, file)
+    source = read_config_source(command.folder, file)
     requested = {"gpus": gpus, "cpus": cpus, "mem": mem}
     resources = [(f"train.resources.{name}", str(value)) for name, value in requested.items() if value is not None]
     pairs = parse_pairs(parameters or [], "-p"), [*parse_pairs(settings or [], "--set"), *resources]
-    submission = prepare_submission(command, source, *pairs, pull=False)
+    submission = prepare_run(command, source, *pairs)
     submission["notebook"] = {"idle_timeout": parse_duration(idle_timeout)}
     confirm_environment(command, source, submission, allow_env or [])
     _forward_new(command, source, view, submission)
@@ -117,7 +116,7 @@ def _forward_new(
     command: CommandContext, source: ConfigSource, view: CompanionView, submission: wire.Submission
 ) -> None:
     """Start a notebook, and forward its port."""
-    with closing(send_project(command, source, submission, json=view.json)) as client:
+    with closing(send_project(command, source, submission, quiet=view.json)) as client:
         experiment = submit_experiment(command, client, submission)
         name = experiment["id"]
         command.printer.say(

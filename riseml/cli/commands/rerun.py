@@ -18,7 +18,6 @@ from riseml.cli.commands.options import JsonOption, MessageOption, ParameterOpti
 from riseml.cli.commands.train import (
     AllowOption,
     ExecutorOption,
-    Pairs,
     describe_start,
     follow_to_end,
     read_message,
@@ -26,7 +25,8 @@ from riseml.cli.commands.train import (
 )
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text
-from riseml.cli.passed_variables import take_variables
+from riseml.submission.passed_variables import take_variables
+from riseml.submission.submitting import Pairs, add_executor
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -153,12 +153,12 @@ def _prepare(
         submission["snapshot"] = capsule["code"]["digest"]
     if capsule["code"]["git"] is not None:
         submission["git"] = capsule["code"]["git"]
-    return command.add_executor(submission), [name for name in names if name not in variables]
+    return add_executor(command, submission), [name for name in names if name not in variables]
 
 
 def _check_config(command: CommandContext, source: CapsuleSource, parameters: Pairs, settings: Pairs) -> Spec:
-    from riseml.cli.output.problem_lines import count_problems
     from riseml.spec.config.loader import Overrides, check_config
+    from riseml.spec.yaml.problems import count_problems
 
     file = _name_file(source)
     checked = check_config(source.config, file, Overrides(tuple(parameters), tuple(settings)))
@@ -268,7 +268,7 @@ def confirm_rerun(
     command: CommandContext, source: CapsuleSource, submission: wire.Submission, allowed: list[str]
 ) -> None:
     """Ask before sending variables of the user's environment. Values that are in the files need no question."""
-    from riseml.cli.questions import confirm_variables
+    from riseml.submission.consent_questions import confirm_variables
 
     written = _read_written(source)
     run_name = _identify_run(source, submission)

@@ -23,10 +23,10 @@ server_app = typer.Typer(help="Start, stop or show your own server; back up or m
 @add_subcommand(server_app, "status", "riseml server status")
 def show_server(context: typer.Context, *, json: JsonOption = False) -> None:
     """Say whether a server runs, and which. Starts none."""
-    from riseml.cli.local_server import probe_server
     from riseml.cli.output.host_views import list_server
     from riseml.client.exchange import Address
     from riseml.client.server_client import Client, read_address
+    from riseml.submission.local_server import probe_server
 
     command: CommandContext = context.obj
     settings = command.settings()
@@ -81,7 +81,7 @@ def run_server(
     It does not end when it is idle.
     Two servers of one RISEML_HOME with --standby and the same RISEML_STORE take each other's place.
     """
-    from riseml.cli.server_process import become_server
+    from riseml.submission.server_process import become_server
 
     command: CommandContext = context.obj
     become_server(find_own_home(command), standby=standby)
@@ -90,8 +90,8 @@ def run_server(
 @add_subcommand(server_app, "stop", "riseml server stop")
 def stop_server(context: typer.Context, *, json: JsonOption = False) -> None:
     """Stop your server. Training goes on; the next command starts the server again."""
-    from riseml.cli import local_server
     from riseml.client.server_client import Client, read_address
+    from riseml.submission import local_server
 
     command: CommandContext = context.obj
     settings = command.settings()
@@ -146,7 +146,7 @@ def move_home(context: typer.Context, *, json: JsonOption = False) -> None:
     A copy of a home touches nothing until this command decides that the copy lives on.
     Where the former home is on this machine, it says from then on that it is a copy.
     """
-    from riseml.cli.server_process import run_home_program
+    from riseml.submission.server_process import run_home_program
 
     command: CommandContext = context.obj
     moved: wire.MovedHome = run_home_program(find_own_home(command), "move")
@@ -183,8 +183,8 @@ def back_up_home(
     It has the store, the logs, the projects, the capsules, the settings and the keys.
     Outputs, data, environments and the folders of jobs that are processes are not in it.
     """
-    from riseml.cli.server_process import run_home_program
     from riseml.files.project.messages import format_size
+    from riseml.submission.server_process import run_home_program
 
     command: CommandContext = context.obj
     path = str((command.folder / file).absolute())
@@ -214,7 +214,7 @@ def restore_home(
     In the place of the home that it is a backup of, it is that home.
     Elsewhere it is a copy, which touches nothing until `riseml server move`.
     """
-    from riseml.cli.server_process import run_home_program
+    from riseml.submission.server_process import run_home_program
 
     command: CommandContext = context.obj
     path = str((command.folder / file).absolute())

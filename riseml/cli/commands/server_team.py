@@ -53,7 +53,7 @@ def init_server(
 
     It writes server.yml, makes a certificate, and shows the key of the first admin, once.
     """
-    from riseml.cli.server_process import run_home_program
+    from riseml.submission.server_process import run_home_program
 
     command: CommandContext = context.obj
     settings = find_own_home(command)
@@ -87,7 +87,7 @@ def print_fingerprint(context: typer.Context, *, json: JsonOption = False) -> No
 
     It is the SHA-256 of the public key of the server's authority, or of the last certificate of a chain of your own.
     """
-    from riseml.cli.server_process import run_home_program
+    from riseml.submission.server_process import run_home_program
 
     command: CommandContext = context.obj
     fingerprint: str = run_home_program(find_own_home(command), "fingerprint")

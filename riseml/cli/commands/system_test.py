@@ -20,6 +20,7 @@ from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import count_noun, format_seconds
+from riseml.submission.submitting import add_executor
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -227,7 +228,7 @@ def _write_run(arguments: str) -> str:
 
 def _make_submission(command: CommandContext, train: Mapping[str, object]) -> wire.Submission:
     config = codec.dumps({"project": TEST_PROJECT, "train": train})
-    return command.add_executor({"project": TEST_PROJECT, "file": "riseml.yml", "config": config})
+    return add_executor(command, {"project": TEST_PROJECT, "file": "riseml.yml", "config": config})
 
 
 def _list_pairs(hosts: Iterable[str], pool: Mapping[str, wire.HostView]) -> list[tuple[str, str]]:

@@ -107,7 +107,7 @@ def _forward_new(command: CommandContext, client: Client, view: CompanionView, c
     """Start a TensorBoard over these experiments, forward its port until the user leaves, then end it."""
     import uuid
 
-    from riseml.cli.questions import confirm_processes
+    from riseml.submission.consent_questions import confirm_processes
 
     confirm_processes(command, client)
     request: wire.TensorBoardRequest = {"experiments": list(chosen), "key": uuid.uuid4().hex}

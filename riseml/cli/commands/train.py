@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from enum import Enum
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from riseml.base.annotations import read_text
-from riseml.base.consent import PassedVariable, make_process_refusal
+from riseml.base.consent import make_process_refusal
 from riseml.base.errors import Interrupted, UsageError
 from riseml.base.records import dataclass
 from riseml.cli.arguments import parse_pairs
@@ -24,23 +23,22 @@ from riseml.cli.commands.options import (
     ParameterOption,
     SettingOption,
 )
-from riseml.cli.config_source import ConfigSource, check_config_source, read_config_source
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
-from riseml.cli.passed_variables import take_variables
-from riseml.cli.project_sync import ProjectSync
-from riseml.files.project.messages import format_path
+from riseml.submission.config_source import ConfigSource, read_config_source
+from riseml.submission.project_sync import ProjectSync
+from riseml.submission.submitting import (
+    Pairs,
+    confirm_environment,
+    prepare_submission,
+    send_with_revision,
+    submit_once,
+    tell_exceptions,
+)
 
 if TYPE_CHECKING:
     from riseml import wire
-    from riseml.cli.checked_config import CheckedConfig
     from riseml.client.server_client import Client
-    from riseml.files.project.listing import Listing
-
-Pairs = list[tuple[str, str]]
-
-MOST_MISSING = 100
-"""How many paths that git has not filled a submission names."""
 
 
 class ExecutorChoice(Enum):
@@ -105,17 +103,17 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
         return
     if executor is not None:
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
-    source = read_config_source(command, file)
+    source = read_config_source(command.folder, file)
     pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
     note = None if message is None else read_message(message)
-    submission = prepare_submission(command, source, *pairs, pull=pull)
+    submission = prepare_run(command, source, *pairs, pull=pull)
     if note is not None:
         submission["annotation"] = {"note": note}
     if dry_run:
         _show_plan(command, source, submission, json=json)
         return
     confirm_environment(command, source, submission, allow_env or [])
-    with closing(_send_with_revision(command, source, submission, json=json)) as client:
+    with closing(send_with_revision(command, source, submission, quiet=json)) as client:
         _show_run(command, client, submit_experiment(command, client, submission), display)
 
 
@@ -156,30 +154,6 @@ def _add_trials(command: CommandContext, request: tuple[str, int], display: Show
         _show_run(command, client, experiment, display)
 
 
-def _send_with_revision(
-    command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool
-) -> Client:
-    """Send the project while git finds the revision, and add the revision to the submission."""
-    from riseml.files.project.git_files import find_top
-
-    folder = source.project.folder
-    if find_top(folder) is None:
-        return send_project(command, source, submission, json=json)
-    from riseml.cli.project_sync import find_surroundings
-    from riseml.files.project.git_state import ask_git
-    from riseml.files.project.listing import find_own_folders
-
-    own_folders = [path for path, _ in find_own_folders(folder, find_surroundings(command))]
-    question = ask_git(folder, command.environ, own_folders)
-    if question is None:
-        return send_project(command, source, submission, json=json)
-    with closing(question):
-        client = send_project(command, source, submission, json=json, revision=question.revision)
-        git = submission["git"]
-        git["clean"] = question.read_answer() and not git.get("missing")
-    return client
-
-
 def describe_start(experiment: wire.ExperimentView) -> str:
     """Return the message about an experiment that runs on without this command."""
     name = clean_text(experiment["id"])
@@ -201,126 +175,22 @@ def follow_to_end(
     raise Exit(get_exit_code(end))
 
 
-def confirm_environment(
-    command: CommandContext, source: ConfigSource, submission: wire.Submission, allowed: list[str]
-) -> None:
-    """Name the variables of the user's environment that will be sent, and ask about those that are not allowed yet."""
-    from riseml.cli.questions import confirm_variables
-
-    confirm_variables(command, _list_passed_variables(source, submission), allowed, source.name)
-
-
-def _list_passed_variables(source: ConfigSource, submission: wire.Submission) -> list[PassedVariable]:
-    folder = str(source.project.folder.resolve())
-    return [PassedVariable(folder, submission["project"], name) for name in submission.get("environment", {})]
-
-
-def prepare_submission(
-    command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs, *, pull: bool
+def prepare_run(
+    command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs, *, pull: bool = False
 ) -> wire.Submission:
-    """Return the submission without the project's files; print every problem of riseml.yml.
+    """Return the submission without the project's files; every problem of riseml.yml is printed.
 
     Raises:
         Exit: riseml.yml has errors.
         UsageError: riseml cannot run the framework, or train.env passes on a variable that is not set.
     """
-    checked = _check_file(command, source, parameters, settings)
-    command.printer.print_notes(checked.notes)
-    submission: wire.Submission = {
-        "project": checked.project,
-        "file": source.name,
-        "config": source.text,
-        "parameters": parameters,
-        "settings": settings,
-        "environment": _collect_variables(checked.passed, command.environ),
-        "pull": pull,
-    }
-    return command.add_executor(submission)
+    from riseml.spec.yaml.problems import SpecError, count_problems
 
-
-def _check_file(command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs) -> CheckedConfig:
-    """Check riseml.yml, unless an earlier command found no problem in the same text."""
-    from riseml.cli.checked_config import CheckedFile
-
-    file = CheckedFile(command.settings(), source, parameters, settings)
-    saved_values = file.load()
-    if saved_values is not None:
-        return saved_values
-    checked, is_clean = _check_unknown_file(command, source, parameters, settings)
-    if is_clean:
-        file.keep(checked)
-    return checked
-
-
-def _check_unknown_file(
-    command: CommandContext, source: ConfigSource, parameters: Pairs, settings: Pairs
-) -> tuple[CheckedConfig, bool]:
-    """Check riseml.yml; return what is in it, and True when the check found no problem, not even a warning."""
-    from riseml.cli.checked_config import CheckedConfig
-    from riseml.cli.output.problem_lines import count_problems
-    from riseml.frameworks.registry import choose_framework
-    from riseml.spec.config.loader import Overrides
-
-    spec, problems = check_config_source(source, Overrides(tuple(parameters), tuple(settings)))
-    command.printer.print_problems(problems, source.name, source.text)
-    if spec is None:
-        command.printer.say(f"{source.name} has {count_problems(problems)}. Nothing was started.")
-        raise Exit(UsageError.exit_code)
-    choose_framework(spec.train)
-    return CheckedConfig.of_spec(spec), not problems
-
-
-def _collect_variables(names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
-    missing = [name for name in names if name not in environ]
-    if missing:
-        them, are = ("it", "it is") if len(missing) == 1 else ("them", "they are")
-        raise UsageError(
-            f"train.env passes {', '.join(missing)} on to the jobs, but here {are} not set",
-            f"set {them} first: `export {' '.join(f'{name}=...' for name in missing)}`",
-        )
-    return take_variables(names, environ)
-
-
-def send_project(
-    command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool, revision: str = ""
-) -> Client:
-    """Send the project's files if the server lacks them, and add their digest to the submission.
-
-    The server checks the submission before a file is read, so that a refusal takes no time.
-
-    Args:
-        command: the running command.
-        source: the riseml.yml.
-        submission: gets the digest of the files, and the git revision with what git has not filled.
-        json: print no progress.
-        revision: of the project, in hex; empty: it is in no git repository.
-    """
-    sync = ProjectSync(command, source.project.folder)
-    listing = sync.list_files()  # list the files first, to report those that cannot be sent before any request
-    print_exceptions(command, listing)
-    if revision:
-        submission["git"] = {"revision": revision, "clean": None}
-        if listing.incomplete:
-            missing = sorted(path for part in listing.incomplete for path in part.paths)
-            submission["git"]["missing"] = [format_path(path) for path in missing[:MOST_MISSING]]
-    if source.project.folder != command.folder.absolute():
-        command.printer.print_notes([f"the project is the folder {format_path(source.place(command.folder))}"])
-    client = command.connect_to_run()
     try:
-        command.printer.print_notes(filter(None, [client.recall_server()["note"]]))
-        client.check_submission(submission)
-        submission["snapshot"] = sync.send_files(client, listing, quiet=json)
-    except BaseException:
-        client.close()
-        raise
-    return client
-
-
-def print_exceptions(command: CommandContext, listing: Listing) -> None:
-    """Print what of a project does not travel although a user may expect it."""
-    command.printer.print_notes(listing.left_out)
-    for part in listing.incomplete:
-        command.printer.warn(f"{part.message}: {part.hint}")
+        return prepare_submission(command, source, parameters, settings, pull=pull)
+    except SpecError as error:
+        command.printer.say(f"{source.name} has {count_problems(error.problems)}. Nothing was started.")
+        raise Exit(error.exit_code) from None
 
 
 def submit_experiment(command: CommandContext, client: Client, submission: wire.Submission) -> wire.ExperimentView:
@@ -329,10 +199,8 @@ def submit_experiment(command: CommandContext, client: Client, submission: wire.
     Raises:
         Exit: the user pressed Ctrl-C.
     """
-    import uuid
-
     try:
-        return client.submit({**submission, "key": uuid.uuid4().hex})
+        return submit_once(client, submission)
     except KeyboardInterrupt:
         command.printer.say("", "Interrupted; the server may have accepted it: `riseml status` shows it then.")
         raise Exit(Interrupted.exit_code) from None
@@ -347,7 +215,7 @@ def _show_plan(command: CommandContext, source: ConfigSource, submission: wire.S
         command.printer.print_notes([f"{source.name} passes {', '.join(passed)} of your environment on to its code"])
     sync = ProjectSync(command, source.project.folder)
     listing = sync.list_files()
-    print_exceptions(command, listing)
+    tell_exceptions(command, listing)
     snapshot = sync.name_files(listing)
     with command.connect() as client:  # not `connect_to_run`: a dry run restarts no server
         server = client.get_server()

@@ -8,10 +8,10 @@ import shutil
 import stat
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from riseml.base.errors import RisemlError
 from riseml.base.records import dataclass
@@ -22,6 +22,8 @@ from riseml.cli.output.text import clean_lines, clean_text, escape_json
 if TYPE_CHECKING:
     from riseml.cli.output.live import LiveScreen
     from riseml.spec.yaml.problems import Problem
+
+Piece = TypeVar("Piece", bytes, memoryview)
 
 _LONGEST_LINE = 2**20  # bytes that one printed line of a file may have on a terminal
 
@@ -96,6 +98,12 @@ class Printer:
         """Print the beginning of a line; `print_lines` completes it."""
         self.out.write(text)
         self.out.flush()
+
+    def show_sync(self, pieces: Iterator[Piece], size: int) -> Generator[Piece, None, None]:
+        """Yield what a sync sends, piece by piece; draw how much of `size` bytes is sent, on a terminal."""
+        from riseml.cli.output.sync_progress import show_sync
+
+        return show_sync(pieces, size, self)
 
     def print_json(self, value: object) -> None:
         """Print one JSON document on one line, so that several of them are NDJSON."""

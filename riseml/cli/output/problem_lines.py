@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from riseml.base.errors import RisemlError
 from riseml.cli.output.style import paint
-from riseml.cli.output.text import clean_text, count_noun
+from riseml.cli.output.text import clean_text
 from riseml.cli.output.widths import cut_to_width, measure_width
 
 if TYPE_CHECKING:
@@ -75,11 +75,3 @@ def _quote_line(problem: Problem, source: Sequence[str], code: str, *, colour: b
     before = measure_width(cleaned[start : problem.column - 1])
     caret = " " * (len(number) - 2) + "| " + " " * before
     return (number + cut_to_width(cleaned[start:], _QUOTE_WIDTH), caret + paint("^", code, colour=colour))
-
-
-def count_problems(problems: Sequence[Problem]) -> str:
-    """Return `2 problems, 1 warning`."""
-    errors = sum(problem.severity.value == "error" for problem in problems)
-    warnings = len(problems) - errors
-    parts = [count_noun(errors, "problem") if errors else "", count_noun(warnings, "warning") if warnings else ""]
-    return ", ".join(part for part in parts if part)

@@ -10,8 +10,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from riseml.base.amounts import (
-    format_bytes as format_bytes,  # re-exported: views import all formats of amounts from here
+    count_noun as count_noun,  # re-exported: views import all formats of amounts from here
 )
+from riseml.base.amounts import format_bytes as format_bytes
 from riseml.base.amounts import format_digits
 from riseml.base.amounts import format_rate as format_rate
 
@@ -153,11 +154,6 @@ def format_seconds(seconds: float) -> str:
         if seconds >= 2 * length:
             return count_noun(int(seconds // length), unit)
     return count_noun(max(0, int(seconds)), "second")
-
-
-def count_noun(count: int, noun: str) -> str:
-    """Return `1 file` or `6 files`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def format_of(used: str, whole: str) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
+from riseml.base.amounts import count_noun
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
 from riseml.spec.scalars.texts import quote_text
@@ -120,3 +121,11 @@ def format_key_path(path: KeyPath) -> str:
             part_text = part if _PLAIN_KEY.fullmatch(part) and len(part) <= _LONGEST_KEY else quote_text(part)
             text += f".{part_text}" if text else part_text
     return text
+
+
+def count_problems(problems: Sequence[Problem]) -> str:
+    """Return `2 problems, 1 warning`."""
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    warnings = len(problems) - errors
+    parts = [count_noun(errors, "problem") if errors else "", count_noun(warnings, "warning") if warnings else ""]
+    return ", ".join(part for part in parts if part)

@@ -185,7 +185,7 @@ def test_a_path_that_cannot_be_used_is_named(
     def fail(*_: object) -> object:
         raise OSError(number, os.strerror(number), "/srv/x")
 
-    monkeypatch.setattr("riseml.cli.config_source.find_project", fail)
+    monkeypatch.setattr("riseml.submission.config_source.find_project", fail)
     result = riseml("validate")
     assert (result.code, f"error: /srv/x: {os.strerror(number)}\n" in result.err, hint in result.err) == (4, True, True)
 
@@ -195,7 +195,7 @@ def test_users_see_no_traceback(riseml: Riseml, monkeypatch: pytest.MonkeyPatch)
         raise ZeroDivisionError("oops\nmore")
 
     monkeypatch.setattr("riseml.files.project.folder.find_project", fail)
-    monkeypatch.setattr("riseml.cli.config_source.find_project", fail)
+    monkeypatch.setattr("riseml.submission.config_source.find_project", fail)
     result = riseml("validate")
     assert (result.code, result.err.splitlines()[0]) == (1, "error: riseml itself failed: ZeroDivisionError: oops")
     assert "--debug" in result.err

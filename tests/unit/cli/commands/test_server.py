@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from riseml import __version__
-from riseml.cli import local_server
+from riseml.submission import local_server
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
 

@@ -9,10 +9,10 @@ import subprocess
 import pytest
 
 from riseml.base.errors import UsageError
-from riseml.cli.passed_variables import take_variables
 from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
 from riseml.spec.config.loader import check_config, load_config
 from riseml.spec.scalars.text_sizes import LONGEST, measure_variable
+from riseml.submission.passed_variables import take_variables
 from tests.unit.frameworks.layouts import gang, make_experiment
 
 FILE_HINT = "put the text into a file of the project"

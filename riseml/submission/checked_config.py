@@ -15,8 +15,8 @@ from riseml.files.project.cache_file import CacheFile
 
 if TYPE_CHECKING:
     from riseml.base.settings import Settings
-    from riseml.cli.config_source import ConfigSource
     from riseml.spec.config.types import Spec
+    from riseml.submission.config_source import ConfigSource
 
 _KIND = "checked file 1"
 _MOST_FILES = 64

@@ -17,11 +17,11 @@ from riseml.base.errors import Refused
 from riseml.base.folders import check_home
 
 if TYPE_CHECKING:
-    from riseml.cli.context import CommandContext
     from riseml.client.server_client import Client
+    from riseml.submission.submitter import Submitter
 
 
-def confirm_processes(command: CommandContext, client: Client) -> None:
+def confirm_processes(submitter: Submitter, client: Client) -> None:
     """Ask once for each home whether jobs may run as processes, unless the command or the home already allows it.
 
     No question for a server at RISEML_SERVER: it refuses such jobs itself.
@@ -29,7 +29,7 @@ def confirm_processes(command: CommandContext, client: Client) -> None:
     Raises:
         Refused: the user says no, or there is no terminal.
     """
-    settings = command.settings()
+    settings = submitter.settings()
     if settings.executor is not None or client.address.socket is None:
         return
     server = client.recall_server()  # the state when the command connected
@@ -39,17 +39,17 @@ def confirm_processes(command: CommandContext, client: Client) -> None:
     if read_consent(settings.home).processes:
         return
     refusal = make_process_refusal(missing)
-    if not command.asks:
+    if not submitter.asks:
         raise refusal
     why = describe_processes(missing)
     question = f"{why[:1].upper()}{why[1:]}. Jobs would run as you, with your files. Run them so, here and from now on?"
-    if not command.ask(question):
+    if not submitter.ask(question):
         raise refusal
     record_processes(settings.home)
 
 
 def confirm_variables(
-    command: CommandContext, variables: Sequence[PassedVariable], allowed: Sequence[str], file: str
+    submitter: Submitter, variables: Sequence[PassedVariable], allowed: Sequence[str], file: str
 ) -> None:
     """Name the variables that a project passes on; ask once for each that neither `--allow-env` nor the home allows.
 
@@ -60,21 +60,21 @@ def confirm_variables(
         return
     names = _join_variables(variables)
     sentence = f"{file} passes {names} of your environment on to the code of project {variables[0].project}"
-    command.printer.print_notes([sentence])
-    home = command.settings().home
+    submitter.messages.print_notes([sentence])
+    home = submitter.settings().home
     check_home(home)  # another user must not be able to write the answer
     allowed_before = read_consent(home).variables
     new = [variable for variable in variables if variable.name not in allowed and variable not in allowed_before]
     if not new:
         return
     names = _join_variables(new)
-    if not command.asks:
+    if not submitter.asks:
         options = " ".join(f"--allow-env {variable.name}" for variable in new)
         raise Refused(
             f"{file} asks for {names} of your environment, which you have not allowed; nothing was sent",
             f"`{options}` allows it for one run; `riseml train` on a terminal asks, and remembers a yes",
         )
-    if not command.ask(f"Send {names}, now and whenever you train this project here?"):
+    if not submitter.ask(f"Send {names}, now and whenever you train this project here?"):
         raise Refused(
             f"you did not allow {names}; nothing was sent", f"take it out of train.env in {file} to train without it"
         )

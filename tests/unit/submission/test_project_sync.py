@@ -11,10 +11,10 @@ import pytest
 from riseml.base.errors import Unreachable
 from riseml.cli.context import CommandContext
 from riseml.cli.output.printer import Printer
-from riseml.cli.project_sync import ProjectSync
 from riseml.client.exchange import Address
 from riseml.client.server_client import Client
 from riseml.files.project import early_contents
+from riseml.submission.project_sync import ProjectSync
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer, finish
 

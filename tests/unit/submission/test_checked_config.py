@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from riseml.cli.commands import train
-from riseml.cli.config_source import ConfigSource, check_config_source
 from riseml.spec.config.loader import Overrides
+from riseml.submission import submitting
+from riseml.submission.config_source import ConfigSource, check_config_source
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
 
@@ -23,7 +23,7 @@ def test_a_file_without_problems_is_checked_once(
         checks.append(source.text)
         return check_config_source(source, overrides)
 
-    monkeypatch.setattr(train, "check_config_source", check)
+    monkeypatch.setattr(submitting, "check_config_source", check)
     clean = f"# {folder}\n" + (folder / "riseml.yml").read_text()  # no other test has this text
     (folder / "riseml.yml").write_text(clean)
     for _ in range(2):

@@ -9,15 +9,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from riseml.base.amounts import count_noun
 from riseml.base.errors import RisemlError, Unreachable
-from riseml.cli.output.text import count_noun
 
 if TYPE_CHECKING:
-    from riseml.cli.context import CommandContext
     from riseml.client.server_client import Client
     from riseml.files.project.archive import Snapshot
     from riseml.files.project.file_index import FileIndex
     from riseml.files.project.listing import Listing, Surroundings
+    from riseml.submission.submitter import Submitter
 
 _MOST_SYNCS = 3  # tries with a project that changes while this command reads it
 _MOST_BREAKS = 5  # tries in a row in which no content arrives
@@ -25,25 +25,25 @@ _MOST_WAITS = 3  # to find a server that was lost while this command read the fi
 _PAUSE = 0.5  # seconds before the first new try; each later one is twice as long
 
 
-def find_surroundings(command: CommandContext) -> Surroundings:
-    """Return what is around a project, for a command: riseml's own folders do not belong to it."""
+def find_surroundings(submitter: Submitter) -> Surroundings:
+    """Return what is around a project, for its user: riseml's own folders do not belong to it."""
     from riseml.files.project.listing import Surroundings
 
-    settings = command.settings()
+    settings = submitter.settings()
     folders = ("RISEML_HOME", settings.home), ("RISEML_OUTPUT", settings.output)
-    return Surroundings(command.environ, folders, command.printer.find_files())
+    return Surroundings(submitter.environ, folders, submitter.messages.find_files())
 
 
 class ProjectSync:
     """The sync of one project folder, with the index of this user.
 
     Args:
-        command: the running command.
+        submitter: the user.
         folder: of the project.
     """
 
-    def __init__(self, command: CommandContext, folder: Path) -> None:
-        self._command = command
+    def __init__(self, submitter: Submitter, folder: Path) -> None:
+        self._submitter = submitter
         self._folder = folder
         self._index: FileIndex | None = None
 
@@ -56,8 +56,8 @@ class ProjectSync:
         from riseml.base.settings import read_size
         from riseml.files.project.listing import DEFAULT_LIMIT, LIMIT_VARIABLE, list_project_files
 
-        limit = read_size(self._command.environ, LIMIT_VARIABLE, DEFAULT_LIMIT)
-        return list_project_files(self._folder, limit, self._open_index(), find_surroundings(self._command))
+        limit = read_size(self._submitter.environ, LIMIT_VARIABLE, DEFAULT_LIMIT)
+        return list_project_files(self._folder, limit, self._open_index(), find_surroundings(self._submitter))
 
     def name_files(self, listing: Listing) -> Snapshot:
         """Return the state of the project with these files, and send nothing.
@@ -79,16 +79,18 @@ class ProjectSync:
             try:
                 return self._send_once(client, listing, quiet=quiet)
             except ProjectChanged as error:
-                self._command.printer.print_notes([f"{error.message}: it is sent again as it is now"])
+                self._submitter.messages.print_notes([f"{error.message}: it is sent again as it is now"])
                 listing = self.list_files()
         return self._send_once(client, listing, quiet=quiet)
 
     def _send_once(self, client: Client, listing: Listing, *, quiet: bool) -> str:
         from riseml.files.project.messages import format_size
 
-        printer = self._command.printer
+        messages = self._submitter.messages
         if not quiet:
-            printer.begin_line(f"Syncing project ({format_size(listing.size)}, {count_noun(listing.count, 'file')})...")
+            messages.begin_line(
+                f"Syncing project ({format_size(listing.size)}, {count_noun(listing.count, 'file')})..."
+            )
         try:
             snapshot = self._read_files(self._send_early(client, listing))
             stored = self._find_snapshot(client, snapshot.digest)
@@ -96,10 +98,10 @@ class ProjectSync:
                 self._send_missing(client, snapshot)
         except BaseException:
             if not quiet:
-                printer.print_lines([""])  # ends the line
+                messages.print_lines([""])  # ends the line
             raise
         if not quiet:
-            printer.print_lines(["done (no changes)" if stored else "done"])
+            messages.print_lines(["done (no changes)" if stored else "done"])
         return snapshot.digest
 
     def _read_files(self, listing: Listing) -> Snapshot:
@@ -122,12 +124,11 @@ class ProjectSync:
         early = EarlyContents(listing, self._open_index())
         if client.address.socket is None or not early.are_worth_it():
             return listing
-        from riseml.cli.sync_progress import show_sync
         from riseml.files.project.handed_packs import hand_over_packs
 
-        records = show_sync(early.pack(), early.size, self._command.printer)
+        records = self._submitter.messages.show_sync(early.pack(), early.size)
         with closing(records), suppress(RisemlError, OSError):
-            hand_over_packs(records, self._command.settings().snapshots / INCOMING, client)
+            hand_over_packs(records, self._submitter.settings().snapshots / INCOMING, client)
         return early.name_entries()
 
     def _find_snapshot(self, client: Client, digest: str) -> bool:
@@ -135,7 +136,7 @@ class ProjectSync:
         for breaks in range(_MOST_WAITS):
             with suppress(Unreachable):
                 return client.has_snapshot(digest)
-            self._command.wait(_PAUSE * 2**breaks)
+            self._submitter.wait(_PAUSE * 2**breaks)
             client.close()
         return client.has_snapshot(digest)
 
@@ -152,7 +153,7 @@ class ProjectSync:
             except Unreachable:
                 if breaks == _MOST_BREAKS:
                     raise
-                self._command.wait(_PAUSE * 2**breaks)
+                self._submitter.wait(_PAUSE * 2**breaks)
                 client.close()
                 left = client.put_manifest(snapshot.digest, manifest)
                 breaks = 0 if len(left) < len(missing) else breaks + 1
@@ -163,12 +164,11 @@ class ProjectSync:
             return
 
     def _send_contents(self, client: Client, snapshot: Snapshot, missing: list[str]) -> list[str]:
-        from riseml.cli.sync_progress import show_sync
         from riseml.files.project.archive import pack_contents
 
         digests = frozenset(missing)
         sizes = {entry.content: entry.size for entry in snapshot.entries if entry.content in digests}
-        records = show_sync(pack_contents(snapshot, digests), sum(sizes.values()), self._command.printer)
+        records = self._submitter.messages.show_sync(pack_contents(snapshot, digests), sum(sizes.values()))
         return client.send_contents(snapshot.digest, records)
 
     def _report_changed(self, snapshot: Snapshot, changed: list[str]) -> None:
@@ -192,5 +192,5 @@ class ProjectSync:
 
         if self._index is None:
             name = hashlib.sha256(os.fsencode(os.path.realpath(self._folder))).hexdigest()
-            self._index = FileIndex(self._folder, self._command.settings().home / "cache" / "projects" / name)
+            self._index = FileIndex(self._folder, self._submitter.settings().home / "cache" / "projects" / name)
         return self._index

@@ -9,7 +9,7 @@ import pytest
 
 from riseml.base.errors import Refused
 from riseml.base.settings import read_settings
-from riseml.cli.server_process import spawn_server
+from riseml.submission.server_process import spawn_server
 from tests.support.waiting import DEADLINE
 from tests.unit.cli.homes import make_settings
 

@@ -10,9 +10,9 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from riseml import __version__
+from riseml.base.amounts import count_noun
 from riseml.base.errors import Refused, Unreachable
 from riseml.base.wire_revision import find_package, read_revision
-from riseml.cli.output.text import count_noun
 from riseml.client.exchange import AnswerLate, AnswerLost, ServerAbsent
 from riseml.client.server_client import Client, read_address
 from riseml.client.socket_http import PATIENCE
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from riseml import wire
     from riseml.base.settings import Settings
-    from riseml.cli.output.printer import Printer
-    from riseml.cli.server_process import ServerProcess, ServerStarter
+    from riseml.submission.server_process import ServerProcess, ServerStarter
+    from riseml.submission.submitter import Messages
 
 _PROBE_INTERVAL = 0.03  # seconds between two requests while a server ends
 _START_INTERVAL = 0.01  # seconds between two tries to connect while a server starts
@@ -35,7 +35,7 @@ _MOST_TOLD = 6  # servers that were killed while they started, after which the u
 _LONGEST_PAUSE = 10.0  # seconds, up to which they grow
 
 
-def connect_client(settings: Settings, environ: Mapping[str, str], printer: Printer) -> Client:
+def connect_client(settings: Settings, environ: Mapping[str, str], messages: Messages) -> Client:
     """Return a client of the server that RISEML_SERVER names, or of the user's own server.
 
     The user's own server is started when it does not run, and replaced when it is older than this command.
@@ -46,20 +46,20 @@ def connect_client(settings: Settings, environ: Mapping[str, str], printer: Prin
     """
     client = Client(read_address(settings, environ))
     client.call_on_silence(
-        lambda pid: printer.say(_describe_silence(client, pid)),
-        lambda: printer.say("The riseml server answers again."),
+        lambda pid: messages.say(_describe_silence(client, pid)),
+        lambda: messages.say("The riseml server answers again."),
     )
     try:
         if client.address.socket is None:
             server = client.get_server()
-            _check_remote_server(server, client, printer)
-            _warn_of_state(server, printer)
+            _check_remote_server(server, client, messages)
+            _warn_of_state(server, messages)
             return client
-        server = ensure_server(client, settings, printer.say)
+        server = ensure_server(client, settings, messages.say)
         if _is_stale(server):
-            server = _replace_server(client, settings, server, printer)
-        _warn_of_state(server, printer)
-        _warn_of_settings(server, settings, environ, printer)
+            server = _replace_server(client, settings, server, messages)
+        _warn_of_state(server, messages)
+        _warn_of_settings(server, settings, environ, messages)
     except BaseException:
         client.close()
         raise
@@ -107,7 +107,7 @@ def restore_server(client: Client, settings: Settings, tell: Callable[[str], obj
     Raises:
         Unreachable: the server does not start, and it was not killed.
     """
-    from riseml.cli.server_process import ServerStarter, spawn_server
+    from riseml.submission.server_process import ServerStarter, spawn_server
 
     return ensure_server(client, settings, tell, ServerStarter(spawn_server, most_killed=None))
 
@@ -133,7 +133,7 @@ def stop_server(client: Client, settings: Settings) -> wire.ServerView | None:
     Raises:
         Unreachable: the server does not end.
     """
-    from riseml.cli.server_process import ANSWER_DEADLINE
+    from riseml.submission.server_process import ANSWER_DEADLINE
 
     server = probe_server(client)
     if server is None:
@@ -160,7 +160,7 @@ def check_wanted_executor(settings: Settings, environ: Mapping[str, str]) -> Non
     """
     if settings.executor is None or (settings.executor == "process" and sys.platform == "linux"):
         return  # processes need nothing else
-    from riseml.cli.server_process import run_executor_check
+    from riseml.submission.server_process import run_executor_check
 
     with Client(read_address(settings, environ)) as client:
         if client.address.socket is None:
@@ -171,7 +171,7 @@ def check_wanted_executor(settings: Settings, environ: Mapping[str, str]) -> Non
             run_executor_check(settings)
 
 
-def switch_executor(client: Client, settings: Settings, printer: Printer) -> None:
+def switch_executor(client: Client, settings: Settings, messages: Messages) -> None:
     """Restart the user's own server when RISEML_EXECUTOR asks for another executor than it uses.
 
     Raises:
@@ -193,8 +193,8 @@ def switch_executor(client: Client, settings: Settings, printer: Printer) -> Non
             f"add `--executor {used}` to run this now, or wait until all experiments have ended and are cleaned up",
         )
     stop_server(client, settings)
-    ensure_server(client, settings, printer.say)
-    printer.say(f"The riseml server now uses the {executor} executor.")
+    ensure_server(client, settings, messages.say)
+    messages.say(f"The riseml server now uses the {executor} executor.")
 
 
 class VersionComparison(Enum):
@@ -233,7 +233,7 @@ def compare_versions(foreign: str, own: str) -> VersionComparison:
     )
 
 
-def _check_remote_server(server: wire.ServerView, client: Client, printer: Printer) -> None:
+def _check_remote_server(server: wire.ServerView, client: Client, messages: Messages) -> None:
     """Compare the server that RISEML_SERVER names with this command, which can neither start nor replace it.
 
     Raises:
@@ -247,7 +247,7 @@ def _check_remote_server(server: wire.ServerView, client: Client, printer: Print
             " riseml of the server here",
         )
     if order is VersionComparison.OLDER:
-        printer.warn(
+        messages.warn(
             f"the riseml server at {client.address} is {server['version']}, this command is {__version__}; upgrade"
             " riseml there, then restart it with `riseml server stop`: training goes on"
         )
@@ -295,7 +295,7 @@ def _is_stopped(pid: int) -> bool:
 def _start_server(
     client: Client, settings: Settings, tell: Callable[[str], object], starter: ServerStarter | None
 ) -> wire.ServerView:
-    from riseml.cli.server_process import ServerStarter, measure_log, read_start_error, spawn_server
+    from riseml.submission.server_process import ServerStarter, measure_log, read_start_error, spawn_server
 
     starter = starter or ServerStarter(spawn_server)
     begun = starter.clock()
@@ -360,13 +360,13 @@ def _hint_at_log(settings: Settings) -> str:
     return f"its log is {settings.log}"
 
 
-def _replace_server(client: Client, settings: Settings, server: wire.ServerView, printer: Printer) -> wire.ServerView:
+def _replace_server(client: Client, settings: Settings, server: wire.ServerView, messages: Messages) -> wire.ServerView:
     fresh = server
     for _ in range(_MOST_REPLACED):
         if compare_versions(fresh["version"], __version__) is VersionComparison.SAME:
             check_replaceable(fresh)
         stop_server(client, settings)
-        fresh = ensure_server(client, settings, printer.say)
+        fresh = ensure_server(client, settings, messages.say)
         if not _is_stale(fresh):
             break
     else:  # such a command starts the server that it has lost
@@ -377,7 +377,7 @@ def _replace_server(client: Client, settings: Settings, server: wire.ServerView,
     if fresh["pid"] != server["pid"]:
         former = server["version"]
         by = "one of this revision" if former == fresh["version"] else fresh["version"]
-        printer.say(f"Replaced the riseml server {former} by {by}; training goes on.")
+        messages.say(f"Replaced the riseml server {former} by {by}; training goes on.")
     return fresh
 
 
@@ -389,33 +389,33 @@ def _is_stale(server: wire.ServerView) -> bool:
     )
 
 
-def _warn_of_state(server: wire.ServerView, printer: Printer) -> None:
+def _warn_of_state(server: wire.ServerView, messages: Messages) -> None:
     if server.get("problem"):  # an older server does not say
-        printer.warn(f"the riseml server can decide nothing now: {server['problem']}")
+        messages.warn(f"the riseml server can decide nothing now: {server['problem']}")
     if compare_versions(server["version"], __version__) is VersionComparison.NEWER:
-        printer.warn(
+        messages.warn(
             f"the riseml server is {server['version']}, this command is {__version__}; upgrade the command with"
             " `pip install --upgrade riseml`"
         )
 
 
 def _warn_of_settings(
-    server: wire.ServerView, settings: Settings, environ: Mapping[str, str], printer: Printer
+    server: wire.ServerView, settings: Settings, environ: Mapping[str, str], messages: Messages
 ) -> None:
     """Warn of settings of this command that the running server does not have: it read its own when it started."""
     engine = environ.get("DOCKER_HOST")
     if engine and server["engine"] not in ("", engine) and server["executor"] == "docker":
-        _warn_of_setting(f"the engine {server['engine']}", f"DOCKER_HOST={engine}", printer)
+        _warn_of_setting(f"the engine {server['engine']}", f"DOCKER_HOST={engine}", messages)
     for variable, requested, used in (
         ("RISEML_OUTPUT", settings.output, server.get("output", "")),  # an older server does not say
         ("RISEML_DATA", settings.data, server.get("data", "")),
     ):
         if environ.get(variable) and used not in ("", str(requested)):
-            _warn_of_setting(used, f"{variable}={environ[variable]}", printer)
+            _warn_of_setting(used, f"{variable}={environ[variable]}", messages)
 
 
-def _warn_of_setting(used: str, requested: str, printer: Printer) -> None:
-    printer.warn(
+def _warn_of_setting(used: str, requested: str, messages: Messages) -> None:
+    messages.warn(
         f"the riseml server uses {used}, not {requested}; `riseml server stop` lets the next command start a server"
         " that does"
     )

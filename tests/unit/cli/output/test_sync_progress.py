@@ -10,7 +10,7 @@ from itertools import islice
 import pytest
 
 from riseml.cli.output.printer import Printer
-from riseml.cli.sync_progress import show_sync
+from riseml.cli.output.sync_progress import show_sync
 from tests.support.screen import read_screen
 from tests.unit.cli.explanations import MB
 

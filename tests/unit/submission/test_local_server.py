@@ -19,12 +19,12 @@ from riseml import __version__
 from riseml.base import wire_revision
 from riseml.base.errors import Refused, StoreError, Unreachable
 from riseml.base.settings import Settings, read_settings
-from riseml.cli import local_server
-from riseml.cli.local_server import VersionComparison, compare_versions, connect_client, ensure_server
 from riseml.cli.output.printer import Printer
-from riseml.cli.server_process import ServerProcess, ServerStarter
 from riseml.client import socket_http
 from riseml.client.server_client import Address, Client
+from riseml.submission import local_server
+from riseml.submission.local_server import VersionComparison, compare_versions, connect_client, ensure_server
+from riseml.submission.server_process import ServerProcess, ServerStarter
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
 from tests.unit.cli.homes import make_settings
