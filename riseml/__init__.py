@@ -1,15 +1,67 @@
 """Distributed training on Docker hosts you own.
 
+    import riseml
+    run = riseml.submit("riseml.yml", parameters={"lr": 0.1})
+    for line in run.logs():
+        ...
+    run.wait()
+
+Inside of a job, `riseml.report(step=120, loss=0.31)` reports metrics.
+
 Users' containers import this package too, and each job has a supervisor that does: it must import nothing at all.
 """
 
 __version__ = "2.0.0.dev0"
 
+_API = {
+    "public": ("compare", "get", "map", "runs", "search", "submit"),
+    "runs": ("CommandResult", "MetricPoint", "Run", "RunJob", "RunLine"),
+    "outputs": ("OutputFile", "RunOutput"),
+    "results": ("Results",),
+    "errors": ("ExperimentFailed", "Interrupted", "NotFound", "Refused", "RisemlError", "UsageError", "Unreachable"),
+}
+"""Names for programs, by the module of `riseml.python_api` that is imported when one of them is first used."""
+
 TYPE_CHECKING = False  # type checkers take it for true; to import typing costs a supervisor more than all else here
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from riseml.cli.python_results import Results
+    from riseml.python_api import aio as aio
+    from riseml.python_api.errors import ExperimentFailed as ExperimentFailed
+    from riseml.python_api.errors import Interrupted as Interrupted
+    from riseml.python_api.errors import NotFound as NotFound
+    from riseml.python_api.errors import Refused as Refused
+    from riseml.python_api.errors import RisemlError as RisemlError
+    from riseml.python_api.errors import Unreachable as Unreachable
+    from riseml.python_api.errors import UsageError as UsageError
+    from riseml.python_api.outputs import OutputFile as OutputFile
+    from riseml.python_api.outputs import RunOutput as RunOutput
+    from riseml.python_api.public import compare as compare
+    from riseml.python_api.public import get as get
+    from riseml.python_api.public import map as map
+    from riseml.python_api.public import runs as runs
+    from riseml.python_api.public import search as search
+    from riseml.python_api.public import submit as submit
+    from riseml.python_api.results import Results as Results
+    from riseml.python_api.runs import CommandResult as CommandResult
+    from riseml.python_api.runs import MetricPoint as MetricPoint
+    from riseml.python_api.runs import Run as Run
+    from riseml.python_api.runs import RunJob as RunJob
+    from riseml.python_api.runs import RunLine as RunLine
+else:  # a type checker must not take every name for one of these
+
+    def __getattr__(name: str) -> object:
+        """Return a name for programs; the first use imports its module."""
+        if name == "aio":
+            from riseml.python_api import aio
+
+            return aio
+        for module, names in _API.items():
+            if name in names:
+                from importlib import import_module
+
+                return getattr(import_module(f"riseml.python_api.{module}"), name)
+        raise AttributeError(f"module 'riseml' has no attribute {name!r}")
 
 
 def results(
@@ -23,7 +75,7 @@ def results(
         where: conditions, as `riseml results --where` takes them.
         sort: columns, as `riseml results --sort` takes them.
     """
-    from riseml.cli.python_results import load_results
+    from riseml.python_api.results import load_results
 
     return load_results(*identities, project=project, where=where, sort=sort)
 

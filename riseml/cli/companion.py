@@ -15,7 +15,7 @@ from riseml.base.errors import Conflict, ExperimentFailed, Interrupted, NotFound
 from riseml.base.records import dataclass
 from riseml.base.states import NO_LOGS, NO_PROGRAM
 from riseml.cli.job_command import ask_job
-from riseml.cli.log_follower import make_reconnect, open_footer
+from riseml.cli.log_follower import open_footer
 from riseml.cli.port_forward import (
     HOST,
     ForwardRequest,
@@ -25,6 +25,7 @@ from riseml.cli.port_forward import (
     forward_ports,
 )
 from riseml.client.server_client import LogQuery
+from riseml.submission.reconnection import make_reconnect
 
 if TYPE_CHECKING:
     from riseml import wire

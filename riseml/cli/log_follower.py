@@ -16,14 +16,13 @@ from riseml.cli.output.log_lines import LogFormatter, describe_end, get_id_width
 from riseml.cli.output.style import ENDED_STATES, paint_state
 from riseml.cli.output.text import clean_text
 from riseml.client.server_client import LogQuery
+from riseml.submission.reconnection import make_reconnect
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.output.printer import Printer
-    from riseml.client.exchange import OnCut
     from riseml.client.server_client import Client
 
-_RESTART_TRY = 3  # failed requests (about a second) before this command starts the server itself
 _COPY_INTERVAL = 0.5  # seconds between two requests about a copy
 _EXIT_CODES = {"FINISHED": 0, "FAILED": ExperimentFailed.exit_code, "KILLED": Interrupted.exit_code}
 
@@ -118,29 +117,6 @@ def open_footer(
 def get_exit_code(end: wire.EndEntry | None) -> int:
     """Return the exit code of a command that followed an experiment to this end."""
     return 0 if end is None else _EXIT_CODES.get(end["state"], ExperimentFailed.exit_code)
-
-
-def make_reconnect(context: CommandContext, client: Client) -> OnCut:
-    """Return the function that the client calls when the server is lost, with the number of failed requests so far.
-
-    The function tells the user once that the server is lost, and starts the user's own server when no other command
-    does, as often as it is lost, with pauses that grow.
-    """
-    server = 0  # the process of the server that answered last
-
-    def reconnect(tries: int) -> bool:
-        nonlocal server
-        if tries == 0:
-            context.printer.say("Lost the riseml server; connecting again. The experiment goes on.")
-        if tries < _RESTART_TRY or client.address.socket is None:
-            return False
-        from riseml.submission.local_server import restore_server
-
-        before = server
-        server = restore_server(client, context.settings(), context.printer.say)["pid"]
-        return server != before
-
-    return reconnect
 
 
 def _await_copy(context: CommandContext, client: Client, identity: str) -> wire.ExperimentView:

@@ -77,7 +77,7 @@ def forward_ports(
         Conflict: a port of this machine is in use, or the job has ended.
         Unreachable: the server or the host has not answered for a minute when a connection was to be opened.
     """
-    asyncio.run(_Forwarder(address, request, on_failure).run(on_ready))
+    asyncio.run(Forwarder(address, request, on_failure).run(on_ready))
     raise KeyboardInterrupt
 
 
@@ -93,8 +93,14 @@ async def _find_answering_jobs(address: Address, jobs: Sequence[str], port: int)
     return answering
 
 
-class _Forwarder:
-    """All connections of one command."""
+class Forwarder:
+    """All connections of one command, or of one `with` statement of a program.
+
+    Args:
+        address: where the server is.
+        request: the job and its ports.
+        on_failure: called with the reason of a failed connection, once for each reason; other connections go on.
+    """
 
     def __init__(self, address: Address, request: ForwardRequest, on_failure: Callable[[str], None]) -> None:
         self._address = address
@@ -106,12 +112,16 @@ class _Forwarder:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def run(self, on_ready: Callable[[Sequence[PortPair]], None]) -> None:
-        """Listen until the command ends."""
-        attended = self._request.attended
-        presence = None if attended is None else asyncio.create_task(self._attend_companion(attended))
+        """Forward until a signal ends the command."""
         loop = asyncio.get_running_loop()
         for number in _ENDINGS:
             loop.add_signal_handler(number, self._is_over.set)
+        await self.forward(on_ready)
+
+    async def forward(self, on_ready: Callable[[Sequence[PortPair]], None]) -> None:
+        """Forward until it is over, or this task is cancelled."""
+        attended = self._request.attended
+        presence = None if attended is None else asyncio.create_task(self._attend_companion(attended))
         async with AsyncExitStack() as stack:
             try:
                 used = [await self._listen_on_port(stack, pair) for pair in self._request.pairs]

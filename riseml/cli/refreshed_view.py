@@ -63,6 +63,6 @@ def _refresh_view(command: CommandContext, client: Client, fetch: Callable[[], V
 
 
 def _fetch_again(command: CommandContext, client: Client, fetch: Callable[[], ViewContent]) -> ViewContent:
-    from riseml.cli.log_follower import make_reconnect
+    from riseml.submission.reconnection import make_reconnect
 
     return client.ask_until_answered(fetch, make_reconnect(command, client))

@@ -60,6 +60,7 @@ class LogQuery:
     since: str | None = None  # no older entries; RFC 3339
     batch: bool = False  # adjacent lines as one entry, several times faster for server and client
     reports: bool = False  # also send an entry for each report of metrics
+    beats: bool = False  # when following, also yield the heartbeats, so that a caller can stop at a deadline
 
 
 class Client:
@@ -495,7 +496,7 @@ class Client:
     def stream_log(
         self, identity: str, query: LogQuery | None = None, on_cut: OnCut | None = None
     ) -> Iterator[wire.Entry]:
-        """Yield the entries of a log, without heartbeats.
+        """Yield the entries of a log, without heartbeats unless the query asks for them.
 
         When following, the last entry is `end`; it comes when no job of the experiment runs. When the connection
         breaks, the client continues after the last entry: no entry is lost or repeated. It calls `on_cut` before each
@@ -514,7 +515,7 @@ class Client:
             try:
                 for entry in self._request_log(identity, query, cursor):
                     timer.reset()
-                    waiting += [name_entry(entry, user)] if entry["type"] != "ping" else []
+                    waiting += [name_entry(entry, user)] if query.beats or entry["type"] != "ping" else []
                     if entry["cursor"] == cursor and entry["type"] not in ("ping", "end"):
                         continue  # the next cursor names this entry, too: both come again when the connection breaks
                     cursor = entry["cursor"] or cursor

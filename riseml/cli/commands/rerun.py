@@ -88,7 +88,7 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
         command = replace(command, environ={**command.environ, "RISEML_EXECUTOR": executor.value})
     pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
     note = None if message is None else read_message(message)
-    with closing(_begin_run(command, source, RerunRequest(*pairs, allow_env or [], force, note))) as begun:
+    with closing(begin_run(command, source, RerunRequest(*pairs, allow_env or [], force, note))) as begun:
         if json:
             command.printer.print_json(begun.experiment)
         if not detach:
@@ -97,7 +97,7 @@ def rerun_experiment(  # noqa: PLR0913  # one parameter for each option of the c
         command.printer.print_lines([describe_start(begun.experiment)])
 
 
-def _begin_run(command: CommandContext, text: str, request: RerunRequest) -> Rerun:
+def begin_run(command: CommandContext, text: str, request: RerunRequest) -> Rerun:
     """Submit the run that the user has named, after checking that nothing is missing and that the user agrees."""
     place = find_capsule(command, text)
     with ExitStack() as stack:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from riseml.cli.context import CommandContext
-from riseml.cli.log_follower import make_reconnect
 from riseml.cli.output.printer import Printer
 from riseml.client.server_client import Address, Client
 from riseml.submission import local_server
+from riseml.submission.reconnection import make_reconnect
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer, finish, make_experiment, state
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from riseml.analysis.numbers import read_column
-from riseml.base.errors import RisemlError, UsageError
+from riseml.base.amounts import count_noun
+from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
-from riseml.base.settings import read_settings
-from riseml.cli.output.text import count_noun
+from riseml.python_api.errors import add_hints
+from riseml.python_api.program import Program
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -64,7 +63,11 @@ class Results:
 
 
 def load_results(
-    *identities: int | str, project: str | None = None, where: str | Iterable[str] = (), sort: str = ""
+    *identities: int | str,
+    project: str | None = None,
+    where: str | Iterable[str] = (),
+    sort: str = "",
+    program: Program | None = None,
 ) -> Results:
     """Return the results of experiments and sets, as `riseml results` does; start the user's own server if need be.
 
@@ -77,28 +80,20 @@ def load_results(
         project: its name, instead of identities.
         where: conditions, as `--where` takes them.
         sort: columns, as `--sort` takes them.
+        program: the caller; None: this process.
 
     Raises:
         RisemlError: as the command; its `hint` says what to do next.
     """
-    query: dict[str, object] = {"where": [where] if isinstance(where, str) else list(where), "sort": sort}
-    try:
-        return _ask_server(query | _choose_experiments(identities, project))
-    except RisemlError as error:
-        if error.hint:
-            error.add_note(f"hint: {error.hint}")  # Python prints it below the message
-        raise
-
-
-def _ask_server(query: dict[str, object]) -> Results:
     from riseml.cli.arguments import find_identity
-    from riseml.cli.output.printer import Printer
-    from riseml.submission.local_server import connect_client
 
-    with connect_client(read_settings(os.environ), os.environ, Printer(sys.stdout, sys.stderr)) as client:
-        identities = cast("list[str]", query.get("of", []))
-        named = {"of": [find_identity(client, identity) for identity in identities]} if identities else {}
-        return Results(client.get_results(query | named))
+    query: dict[str, object] = {"where": [where] if isinstance(where, str) else list(where), "sort": sort}
+    with add_hints():
+        query |= _choose_experiments(identities, project)
+        with (program or Program()).connect() as client:
+            named = cast("list[str]", query.get("of", []))
+            of = {"of": [find_identity(client, identity) for identity in named]} if named else {}
+            return Results(client.get_results(query | of))
 
 
 def _choose_experiments(identities: Sequence[object], project: str | None) -> dict[str, object]:

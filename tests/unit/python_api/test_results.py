@@ -12,7 +12,7 @@ import pytest
 
 import riseml as package
 from riseml.base.errors import NotFound, UsageError
-from riseml.cli.python_results import Results, load_results
+from riseml.python_api.results import Results, load_results
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import NOW, FakeServer
 from tests.unit.cli.result_rows import FOUND, make_metric, make_result

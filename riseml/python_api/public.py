@@ -1,0 +1,294 @@
+"""The functions of `riseml` for programs: submit, search, map, get, runs, results."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from riseml.base.errors import UsageError
+from riseml.base.settings import ExecutorName
+from riseml.python_api.errors import add_hints
+from riseml.python_api.function_calls import POINT, find_function, write_command, write_map_command
+from riseml.python_api.parameter_texts import list_pairs
+from riseml.python_api.program import Program, Tell, tell_nobody
+from riseml.python_api.runs import Run
+
+if TYPE_CHECKING:
+    from riseml import wire
+    from riseml.submission.config_source import ConfigSource
+
+Source = str | os.PathLike[str] | Callable[..., Any]
+"""A riseml.yml, the folder of one, or a function of the project in the working directory."""
+
+_MOST_RUNS = 1000
+
+
+def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
+    source: Source = ".",
+    *arguments: object,
+    parameters: Mapping[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
+    executor: str | None = None,
+    allow_env: Sequence[str] = (),
+    message: str | None = None,
+    pull: bool = False,
+    project: str | os.PathLike[str] = ".",
+    tell: Tell = tell_nobody,
+    **named: object,
+) -> Run:
+    """Submit a project, or a call of one of its functions, and return the run at once.
+
+    It does what `riseml train -d` does: the file is checked, the project's files are sent, the user's own server is
+    started when it does not run. It asks nothing: what the command would ask, the arguments allow.
+
+    Example:
+        run = riseml.submit("riseml.yml", parameters={"lr": 0.1})
+        run = riseml.submit(training.train, epochs=3)
+        run.wait().returned()
+
+    Args:
+        source: a riseml.yml or its folder; or a function that a module of the project defines at its top.
+        arguments: of the function, as `named`; what JSON can hold.
+        parameters: as `-p`: {"lr": 0.1}; a list is a grid, and the run is a set.
+        settings: as `--set`: {"train.resources.gpus": 2}.
+        executor: what runs the jobs: "docker", ...; None: what the server uses.
+        allow_env: names of variables of the environment that riseml.yml may pass on.
+        message: a note on the run.
+        pull: ask the registry for the newest image.
+        project: with a function: the riseml.yml, or its folder, that says in which environment it runs.
+        tell: takes sentences about how it goes: "Syncing project (12 kB, 3 files)...".
+        named: arguments of the function.
+
+    Raises:
+        SpecError: riseml.yml has problems; all of them are in `problems`.
+        Refused: a variable was not allowed, or jobs would run as processes and nothing allows that.
+        RisemlError: as the command; its `hint` says what to do next.
+    """
+    pairs = [*list_pairs(settings, "settings")]
+    with add_hints():
+        if callable(source):
+            config = _find_config(project)
+            function = find_function(source, config.project.folder)
+            pairs.append(("train.run", json.dumps(write_command(function, arguments, named))))
+        else:
+            if arguments or named:
+                surplus = ", ".join([*(repr(argument) for argument in arguments), *named])
+                raise UsageError(f"submit got {surplus}, which only a function takes", "write parameters={...}")
+            config = _find_config(source)
+        return _submit(
+            config,
+            (list_pairs(parameters, "parameters"), pairs),
+            _make_program(executor, tell),
+            (allow_env, message, pull),
+        )
+
+
+def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and stands behind `riseml.`
+    function: Callable[..., Any],
+    points: Sequence[object],
+    *,
+    concurrency: int | None = None,
+    settings: Mapping[str, object] | None = None,
+    executor: str | None = None,
+    allow_env: Sequence[str] = (),
+    project: str | os.PathLike[str] = ".",
+    tell: Tell = tell_nobody,
+) -> Run:
+    """Call a function of the project once for each point, each call in an experiment of one set; return the set.
+
+    Example:
+        run = riseml.map(training.train, [{"lr": 0.1}, {"lr": 0.01}], concurrency=2)
+        run.wait().returned()  # a list with what each call returned
+
+    Args:
+        function: defined at the top of a module of the project.
+        points: for each call a dictionary of named arguments, a list of arguments, or one argument.
+        concurrency: how many calls run at the same time; None: one.
+        settings: as `--set`.
+        executor: see `submit`.
+        allow_env: see `submit`.
+        project: the riseml.yml, or its folder, that says in which environment the calls run.
+        tell: see `submit`.
+
+    Raises:
+        RisemlError: as `submit`.
+    """
+    with add_hints():
+        if not points or isinstance(points, str | Mapping):
+            raise UsageError("map takes a list of points", 'write riseml.map(train, [{"lr": 0.1}, {"lr": 0.01}])')
+        config = _find_config(project)
+        place = find_function(function, config.project.folder)
+        chosen = [
+            ("train.parameters", json.dumps({POINT: list(range(len(points)))})),
+            ("train.concurrency", str(1 if concurrency is None else concurrency)),
+            ("train.run", json.dumps(write_map_command(place, points))),
+        ]
+        pairs = [*list_pairs(settings, "settings"), *chosen]
+        return _submit(config, ([], pairs), _make_program(executor, tell), (allow_env, None, False))
+
+
+def search(  # noqa: PLR0913  # as `submit`
+    source: str | os.PathLike[str] = ".",
+    *,
+    metric: str | None = None,
+    goal: str | None = None,
+    trials: int | None = None,
+    method: str | None = None,
+    concurrency: int | None = None,
+    parameters: Mapping[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
+    executor: str | None = None,
+    allow_env: Sequence[str] = (),
+    message: str | None = None,
+    tell: Tell = tell_nobody,
+) -> Run:
+    """Submit a search and return its set: `run.results()` are its trials, the best one first.
+
+    Example:
+        space = {"lr": {"min": 1e-4, "max": 0.1, "log": True}}
+        run = riseml.search("riseml.yml", metric="accuracy", goal="maximize", trials=40, parameters=space)
+
+    Args:
+        source: a riseml.yml or its folder.
+        metric: what is searched for; None: `train.search` of the file says it, as for all that follow.
+        goal: "maximize" or "minimize".
+        trials: how many points are tried.
+        method: "tpe", "random", "cma-es", ...
+        concurrency: how many trials run at the same time.
+        parameters: the space: values, lists, and distributions as riseml.yml writes them.
+        settings: see `submit`.
+        executor: see `submit`.
+        allow_env: see `submit`.
+        message: see `submit`.
+        tell: see `submit`.
+
+    Raises:
+        RisemlError: as `submit`.
+    """
+    keys = {"metric": metric, "goal": goal, "trials": trials, "method": method}
+    pairs = [(f"train.search.{name}", str(value)) for name, value in keys.items() if value is not None]
+    pairs += [] if concurrency is None else [("train.concurrency", str(concurrency))]
+    with add_hints():
+        pairs += list_pairs(settings, "settings")
+        pairs += [(f"train.parameters.{name}", text) for name, text in list_pairs(parameters, "parameters")]
+        return _submit(_find_config(source), ([], pairs), _make_program(executor, tell), (allow_env, message, False))
+
+
+def get(identity: int | str) -> Run:
+    """Return an experiment or a set by its ID, its name or a tag.
+
+    Example:
+        riseml.get(4).state
+
+    Raises:
+        NotFound: there is none.
+    """
+    from riseml.cli.arguments import check_identities, find_identity
+
+    with add_hints():
+        if isinstance(identity, bool) or not isinstance(identity, int | str):
+            raise UsageError(
+                f"an ID is a whole number or a text, not {identity!r}",
+                f'write get("{identity}"): as numbers, 144.1 and 144.10 are one',
+            )
+        check_identities([str(identity)])
+        program = Program()
+        with program.connect() as client:
+            canonical_id = find_identity(client, str(identity))
+            return Run(program, client.get_experiment(canonical_id)["id"])
+
+
+def runs(
+    *,
+    project: str | None = None,
+    tag: str | None = None,
+    name: str | None = None,
+    active: bool = False,
+    limit: int = 100,
+) -> list[Run]:
+    """Return experiments and sets, the newest first.
+
+    Args:
+        project: only those of this project.
+        tag: only those that have this tag.
+        name: only those that have this name.
+        active: only those that have not ended.
+        limit: at most so many, up to 1,000.
+
+    Raises:
+        UsageError: the limit is no such number.
+    """
+    with add_hints():
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= _MOST_RUNS:
+            raise UsageError(f"limit is {limit!r}", f"give a whole number from 1 to {_MOST_RUNS:,}")
+        program = Program()
+        conditions = {key: [text] if key == "tag" else text for key, text in (("tag", tag), ("name", name)) if text}
+        with program.connect() as client:
+            views = client.list_experiments(
+                ended=not active, project=project, limit=limit, companions=False, annotations=conditions
+            )
+        return [Run(program, view["id"]) for view in reversed(views)]
+
+
+def compare(*identities: int | str) -> wire.ComparisonView:
+    """Return what differs between experiments, as `riseml compare --json` prints it.
+
+    Raises:
+        UsageError: there are fewer than two.
+    """
+    with add_hints():
+        if len(identities) < 2:
+            raise UsageError("compare takes two experiments or more", "write riseml.compare(4, 5)")
+        names = [get(identity).id for identity in identities]
+        with Program().connect() as client:
+            return client.compare_experiments(names)
+
+
+def _find_config(source: object) -> ConfigSource:
+    from riseml.submission.config_source import read_config_source
+
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(
+            f"a project is the path of a riseml.yml or of its folder, not {source!r}", 'write submit("riseml.yml")'
+        )
+    path = Path(source)
+    return read_config_source(Path.cwd(), path / "riseml.yml" if path.is_dir() else path)
+
+
+def _make_program(executor: str | None, tell: Tell) -> Program:
+    if executor is not None and executor not in get_args(ExecutorName):
+        raise UsageError(f"executor is {executor!r}", f"it is one of {', '.join(get_args(ExecutorName))}")
+    program = Program(tell=tell)
+    return program if executor is None else replace(program, environ={**program.environ, "RISEML_EXECUTOR": executor})
+
+
+def _submit(
+    source: ConfigSource,
+    pairs: tuple[list[tuple[str, str]], list[tuple[str, str]]],
+    program: Program,
+    options: tuple[Sequence[str], str | None, bool],
+) -> Run:
+    from riseml.base.annotations import read_text
+    from riseml.submission.submitting import (
+        confirm_environment,
+        prepare_submission,
+        send_with_revision,
+        submit_once,
+    )
+
+    allowed, message, pull = options
+    if isinstance(allowed, str):
+        raise UsageError("allow_env is a text", f'write allow_env=["{allowed}"]')
+    if message is not None and not message.strip():
+        raise UsageError("message is empty", "write what the run is for, or leave message out")
+    submission = prepare_submission(program, source, *pairs, pull=pull)
+    if message is not None:
+        submission["annotation"] = {"note": read_text("note", message)}
+    confirm_environment(program, source, submission, list(allowed))
+    with closing(send_with_revision(program, source, submission, quiet=False)) as client:
+        return Run(program, submit_once(client, submission)["id"])
