@@ -14,8 +14,8 @@ changes the records, so that the next decision depends on nothing else, also aft
 from __future__ import annotations
 
 from riseml.base.records import dataclass
-from riseml.base.states import Reason, Wanted
-from riseml.model import FIRST_TRIALS, SearchEnd, SearchRecord, Trial, TrialOutcome
+from riseml.base.states import TERMINAL, Reason, Wanted
+from riseml.model import FIRST_TRIALS, Experiment, SearchEnd, SearchRecord, Trial, TrialOutcome
 from riseml.planning.repetition import find_next_run, fold_record, is_complete
 
 _FAILURES = {
@@ -67,6 +67,17 @@ def decide_search(record: SearchRecord) -> tuple[SearchStep, ...]:
     if record.paused or len(live) >= record.concurrency or any(_waits(trial) for trial in live):
         return ()
     return () if find_next_run(record) is None else (AskTrial(record.id, len(record.trials) + 1),)
+
+
+def may_take_step(before: Experiment, after: Experiment) -> bool:
+    """Return True when a change of an experiment may let its search take a step: of what `decide_search` sees of a
+    trial, something is different."""
+
+    def show(experiment: Experiment) -> tuple[object, ...]:
+        is_placed = experiment.placed_at is not None
+        return is_placed, experiment.state in TERMINAL, experiment.closed, experiment.reason, experiment.wanted
+
+    return after.set_id is not None and show(before) != show(after)
 
 
 def find_search_end(record: SearchRecord) -> SearchEnd | None:

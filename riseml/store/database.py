@@ -136,6 +136,20 @@ class Database:
             yield connection
 
     @contextmanager
+    def single_read(self) -> Iterator[sa.Connection]:
+        """Begin a read of one statement. It sees one state of the store by itself: SQLite needs no transaction for it.
+
+        Raises:
+            StoreError: it cannot be read now.
+        """
+        if not self._is_sqlite:
+            with self.read_transaction() as connection:
+                yield connection
+            return
+        with self._translated(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
     def write_transaction(self, *, vital: bool = False) -> Iterator[sa.Connection]:
         """Begin a transaction that may write; it holds the write lock from its beginning.
 

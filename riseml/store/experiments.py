@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -79,8 +80,9 @@ class ExperimentStore:
         self._database = database
         self._erasings = 0  # how often values were erased, of which bytes may be left in a file
         self._finished_erasings = 0  # the value of the counter up to which no bytes are left
-        # experiments as `load_world` read them, by id; replaced, never changed
-        self._cache: Mapping[int, Experiment] = {}
+        # open experiments as `load_world` read them or as `save_decision` wrote them, by id; a record counts only while
+        # the store has its version
+        self._cache: dict[int, Experiment] = {}
 
     def load_server_id(self) -> str:
         """Return the id that labels everything of this store's server; the first call creates it."""
@@ -104,14 +106,15 @@ class ExperimentStore:
         last call."""
         cached = dict(self._cache)
         fresh = dict[int, Experiment]()
-        with self._database.read_transaction() as connection:
+        with self._database.single_read() as connection:
             rows = connection.execute(_query_open()).all()
-            changed = [
-                identity for identity, version in rows if identity not in cached or cached[identity].version != version
-            ]
-            for start in range(0, len(changed), _IDS_PER_QUERY):
-                some = select_details(connection, experiments.c.id.in_(changed[start : start + _IDS_PER_QUERY]))
-                fresh |= {detail.experiment.id: detail.experiment for detail in some}
+        if _list_changed(rows, cached):  # again, in the state of the store in which they are read
+            with self._database.read_transaction() as connection:
+                rows = connection.execute(_query_open()).all()
+                changed = _list_changed(rows, cached)
+                for start in range(0, len(changed), _IDS_PER_QUERY):
+                    some = select_details(connection, experiments.c.id.in_(changed[start : start + _IDS_PER_QUERY]))
+                    fresh |= {detail.experiment.id: detail.experiment for detail in some}
         current = cached | fresh
         loaded = {identity: current[identity] for identity, _ in rows if not current[identity].closed}
         self._cache = loaded
@@ -172,11 +175,18 @@ class ExperimentStore:
             if rows:
                 connection.execute(events.insert(), rows)
             write_places(connection, before, after, now)
+        self._note_saved(before, after)
         if before.environment and not after.needs_variables:
             self.note_erasing()
         if self._journal is not None and after.state in TERMINAL and before.state not in TERMINAL:
             self._journal.note_end(after)
         return True
+
+    def _note_saved(self, before: Experiment, after: Experiment) -> None:
+        """Remember an experiment as the store has it after `save_decision`, so that the next pass need not read it."""
+        environment = after.environment if after.needs_variables else ()
+        stored = replace(after, environment=environment, version=before.version + 1)
+        self._cache[stored.id] = stored
 
     def skip_numbers(self, last: LastNumbers) -> LastNumbers | None:
         """Let new experiments get larger numbers than these, which a store that has lost experiments may have given.
@@ -266,6 +276,30 @@ class ExperimentStore:
             raise NotFound(f"there is no experiment with the key {identity}")
         return details[0]
 
+    def get_record(self, identity: int) -> Experiment:
+        """Return the record of one experiment by its key in the store. Read it only if it has changed since the last
+        pass of the control loop.
+
+        Raises:
+            NotFound: there is none.
+        """
+        with self._database.single_read() as connection:
+            version = connection.execute(_query_version(), {"identity": identity}).scalar()
+        cached = self._cache.get(identity)
+        return cached if cached is not None and cached.version == version else self.get_experiment(identity).experiment
+
+    def read_config(self, identity: int) -> str:
+        """Return the text of the riseml.yml of an experiment.
+
+        Raises:
+            NotFound: there is no such experiment.
+        """
+        with self._database.single_read() as connection:
+            config = connection.execute(_query_config(), {"identity": identity}).scalar()
+        if config is None:
+            raise NotFound(f"there is no experiment with the key {identity}")
+        return str(config)
+
     def sees_snapshot(self, caller: Caller, digest: str) -> bool:
         """Return True when a caller sees an experiment that has run with these files of a project."""
         some = sa.select(experiments.c.id).where(experiments.c.snapshot == digest, select_visible(caller)).limit(1)
@@ -325,7 +359,7 @@ class ExperimentStore:
 
     def read_events(self, experiment: int, after: int) -> tuple[StateEvent, ...]:
         """Return the experiment's events after the one with the id `after`."""
-        with self._database.read_transaction() as connection:
+        with self._database.single_read() as connection:
             rows = connection.execute(_query_events(), {"experiment": experiment, "after": after}).mappings()
             return tuple(_to_event(row) for row in rows)
 
@@ -354,6 +388,11 @@ class ExperimentStore:
         return int(unclosed) - int(closing), int(closing)
 
 
+def _list_changed(rows: Sequence[sa.Row[int, int]], cached: Mapping[int, Experiment]) -> list[int]:
+    """Return the ids of the experiments whose versions are not those of the cached records."""
+    return [identity for identity, version in rows if identity not in cached or cached[identity].version != version]
+
+
 def select_details(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:
     """Return the experiments that meet a condition, oldest first."""
     return _read_details(connection, _query_details(condition), {})
@@ -375,13 +414,23 @@ def _query_details(condition: sa.ColumnElement[bool]) -> _DetailQueries:
     return query, columns.where(jobs.c.experiment_id.in_(ids)).order_by(jobs.c.position)
 
 
-# A loop of short jobs makes most of its queries with these three. They are made once: making a query takes longer than
+# A loop of short jobs makes most of its queries with these. They are made once: making a query takes longer than
 # SQLite takes for its answer.
 
 
 @functools.cache
 def _query_by_id() -> _DetailQueries:
     return _query_details(experiments.c.id == sa.bindparam("identity"))
+
+
+@functools.cache
+def _query_version() -> sa.Select[int]:
+    return sa.select(experiments.c.version).where(experiments.c.id == sa.bindparam("identity"))
+
+
+@functools.cache
+def _query_config() -> sa.Select[str]:
+    return sa.select(experiments.c.config).where(experiments.c.id == sa.bindparam("identity"))
 
 
 @functools.cache

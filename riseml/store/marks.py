@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -52,26 +54,43 @@ def _select_kept_ids(connection: sa.Connection) -> frozenset[int]:
 
 
 class DrainedHosts:
-    """The drained hosts in one database; they stay drained when the server restarts."""
+    """The drained hosts in one database; they stay drained when the server restarts. Safe from many threads.
+
+    Each pass of the control loop needs their names. They are read once, and again after a change: a database has one
+    server, and only this class writes them.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._lock = threading.Lock()  # held while they are read or written
+        self._names: frozenset[HostName] | None = None  # None: not read since the last change
 
     def load_drained(self) -> frozenset[HostName]:
         """Return their names."""
-        with self._database.read_transaction() as connection:
-            return _select_drained_names(connection)
+        with self._lock:
+            if self._names is None:
+                with self._database.single_read() as connection:
+                    self._names = _select_drained_names(connection)
+            return self._names
 
     def drain_host(self, host: HostName, moment: datetime) -> None:
         """Give the host no new jobs from now on; a drained host stays drained."""
-        with self._database.write_transaction() as connection:
+        with self._change() as connection:
             if host not in _select_drained_names(connection):
                 connection.execute(sa.insert(drained_hosts).values(name=host, at=moment))
 
     def resume_host(self, host: HostName) -> None:
         """Let the host take new jobs again."""
-        with self._database.write_transaction() as connection:
+        with self._change() as connection:
             connection.execute(sa.delete(drained_hosts).where(drained_hosts.c.name == host))
+
+    @contextmanager
+    def _change(self) -> Iterator[sa.Connection]:
+        """Begin a change. The names are read again also after one that failed: it may have been stored."""
+        with self._lock:
+            self._names = None
+            with self._database.write_transaction() as connection:
+                yield connection
 
 
 def _select_drained_names(connection: sa.Connection) -> frozenset[HostName]:

@@ -41,7 +41,7 @@ class MilestoneStore:
     def find_notify(self, experiment: int) -> NotifySection | None:
         """Return the `notify` section of an experiment; None: it has none, or there is no such experiment."""
         query = sa.select(_NOTIFY).where(experiments.c.id == experiment)
-        with self._database.read_transaction() as connection:
+        with self._database.single_read() as connection:
             return _read_notify(connection.execute(query).scalar())
 
     def list_conditions(self, experiment: int) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -92,12 +93,9 @@ class SearchStore:
         """Return the searches that may make further trials, oldest first. Of their trials, read only those again that
         had no result at the last call."""
         cached = self._told
-        are_fresh = [
-            sa.and_(trials.c.set_id == set_id, trials.c.told > len(earlier)) for set_id, earlier in cached.items()
-        ]
-        unread = sa.or_(trials.c.told.is_(None), trials.c.set_id.not_in(cached.keys()), *are_fresh)
-        still_open = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None))
-        records = self._load_records(still_open, unread if cached else None)
+        values = {f"set_{place}": set_id for place, set_id in enumerate(cached)}
+        values |= {f"told_{place}": len(earlier) for place, earlier in enumerate(cached.values())}
+        records = self._read_records(_query_open(len(cached)), values)
         whole = tuple(_add_trials(record, cached.get(record.id, ())) for record in records)
         self._told = {record.id: tuple(trial for trial in record.trials if trial.told is not None) for record in whole}
         return whole
@@ -149,11 +147,10 @@ class SearchStore:
                 }
         return values
 
-    def list_members(self, set_id: int) -> tuple[int, ...]:
-        """Return the ids of the experiments of a set, in the order of their numbers."""
-        members = sa.select(experiments.c.id).where(experiments.c.set_id == set_id).order_by(experiments.c.sub)
-        with self._database.read_transaction() as connection:
-            return tuple(connection.execute(members).scalars())
+    def list_members(self, set_id: int, skip: int = 0) -> tuple[int, ...]:
+        """Return the ids of the experiments of a set but the first `skip`, in the order of their numbers."""
+        with self._database.single_read() as connection:
+            return tuple(connection.execute(_query_members(), {"set": set_id, "skip": skip}).scalars())
 
     def has_search(self, set_id: int) -> bool:
         """Return True for a set whose points a search chooses."""
@@ -163,9 +160,8 @@ class SearchStore:
 
     def goes_on(self, set_id: int) -> bool:
         """Return True while a search may make further trials of this set."""
-        condition = sa.and_(sets.c.id == set_id, sets.c.search.isnot(None), sets.c.search_end.is_(None))
-        with self._database.read_transaction() as connection:
-            return connection.execute(sa.select(sets.c.id).where(condition)).first() is not None
+        with self._database.single_read() as connection:
+            return connection.execute(_query_going(), {"set": set_id}).first() is not None
 
     def load_wanted(self, set_id: int) -> Wanted:
         """Return what the user wants of a set, with a search or without one."""
@@ -318,25 +314,68 @@ class SearchStore:
                 connection.execute(sets.update().where(sets.c.id == set_id).values(**values))
                 connection.execute(experiments.update().where(*members).values(**fresh))
 
-    def _load_records(
-        self, condition: sa.ColumnElement[bool], of_trials: sa.ColumnElement[bool] | None = None
-    ) -> tuple[SearchRecord, ...]:
-        """Return the searches that meet a condition, with those of their trials that meet another one; None: all."""
-        columns = (experiments.c.state, experiments.c.reason, experiments.c.closed, experiments.c.placed_at)
-        query = (
-            sa.select(trials, *columns)
-            .join(experiments, experiments.c.id == trials.c.experiment_id)
-            .join(sets, sets.c.id == trials.c.set_id)
-            .where(condition, sa.true() if of_trials is None else of_trials)
-            .order_by(trials.c.set_id, trials.c.number)
-        )
+    def _load_records(self, condition: sa.ColumnElement[bool]) -> tuple[SearchRecord, ...]:
+        """Return the searches that meet a condition, with all of their trials."""
+        return self._read_records(_query_records(condition, sa.true()), {})
+
+    def _read_records(self, queries: _RecordQueries, values: Mapping[str, int]) -> tuple[SearchRecord, ...]:
+        of_searches, of_trials = queries
         with self._database.read_transaction() as connection:
-            rows = connection.execute(sa.select(*_RECORD).where(condition).order_by(sets.c.id)).mappings().all()
-            tried = connection.execute(query).mappings().all() if rows else []
+            rows = connection.execute(of_searches).mappings().all()
+            tried = connection.execute(of_trials, values).mappings().all() if rows else []
         by_set: dict[int, list[Trial]] = {}
         for row in tried:
             by_set.setdefault(row["set_id"], []).append(_to_trial(row))
         return tuple(_to_record(row, tuple(by_set.get(row["id"], ()))) for row in rows)
+
+
+_RecordQueries = tuple[sa.Select[Any], sa.Select[Any]]
+"""The queries for searches and for their trials."""
+
+
+def _query_records(condition: sa.ColumnElement[bool], of_trials: sa.ColumnElement[bool]) -> _RecordQueries:
+    columns = (experiments.c.state, experiments.c.reason, experiments.c.closed, experiments.c.placed_at)
+    query = (
+        sa.select(trials, *columns)
+        .join(experiments, experiments.c.id == trials.c.experiment_id)
+        .join(sets, sets.c.id == trials.c.set_id)
+        .where(condition, of_trials)
+        .order_by(trials.c.set_id, trials.c.number)
+    )
+    return sa.select(*_RECORD).where(condition).order_by(sets.c.id), query
+
+
+# A search of short trials makes most of its queries with these. They are made once: making a query takes longer than
+# SQLite takes for its answer.
+
+
+@functools.lru_cache(maxsize=32)
+def _query_open(set_count: int) -> _RecordQueries:
+    """Return the queries for open searches, and for their trials without those with results that are known.
+
+    Args:
+        set_count: of how many sets (`set_0` and so on) trials with results are known (`told_0` and so on, how many).
+    """
+    sets_known = [sa.bindparam(f"set_{place}", type_=sa.Integer) for place in range(set_count)]
+    are_fresh = [
+        sa.and_(trials.c.set_id == identity, trials.c.told > sa.bindparam(f"told_{place}", type_=sa.Integer))
+        for place, identity in enumerate(sets_known)
+    ]
+    is_unknown = sa.and_(sa.true(), *(trials.c.set_id != identity for identity in sets_known))
+    still_open = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None))
+    return _query_records(still_open, sa.or_(trials.c.told.is_(None), is_unknown, *are_fresh))
+
+
+@functools.cache
+def _query_members() -> sa.Select[int]:
+    members = sa.select(experiments.c.id).where(experiments.c.set_id == sa.bindparam("set"))
+    return members.order_by(experiments.c.sub).offset(sa.bindparam("skip", type_=sa.Integer))
+
+
+@functools.cache
+def _query_going() -> sa.Select[int]:
+    still_open = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None))
+    return sa.select(sets.c.id).where(sets.c.id == sa.bindparam("set"), still_open)
 
 
 def _count_points(connection: sa.Connection, set_id: int, plan: SearchPlan) -> int:

@@ -63,7 +63,8 @@ class VirtualEnvironments:
         self._server = server
         self._maker = maker
         self._gpus = gpus
-        self._guard = threading.Lock()  # guards the three fields below
+        self._guard = threading.Lock()  # guards the fields below, but `_has_builds`
+        self._has_builds = True  # there may be builds of this server
         self._is_swept = False  # what a killed server has left of removals is being removed, or is gone
         self._waiting: Counter[Path] = Counter()  # how many builds wait for another one of the same environment
         self._ending: set[Path] = set()  # folders of builds that a thread ends at this moment
@@ -174,6 +175,7 @@ class VirtualEnvironments:
         folder = self.find_folder(request.image.reference)
         packages, remark = choose_packages(request.image.base, gpus=self._gpus)
         make_private_path(self._root)
+        self._has_builds = True
         with self._hold_lock(folder, request):
             if self.observe_environment(request.image.reference).present:
                 return
@@ -198,6 +200,9 @@ class VirtualEnvironments:
             references: the environments that experiments wait for.
             list_used: returns the environments of all open experiments: what a removal has left of them stays.
         """
+        if not self._has_builds:  # each pass of the control loop asks
+            return
+        self._has_builds = False  # before the look: a build that begins meanwhile sets it again
         awaited = {self.find_folder(reference).name for reference in references}
         names = _list_names(self._root)
         self._end_removals(frozenset(names), lambda: references | list_used())
@@ -205,6 +210,7 @@ class VirtualEnvironments:
             folder = self._root / name
             if folder.suffix not in (BUILD_SUFFIX, ASIDE_SUFFIX):
                 continue
+            self._has_builds = True
             environment = folder.with_suffix("")
             if environment.name in awaited and not (environment / READY).exists():
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import field, replace
 from functools import partial
@@ -66,6 +66,8 @@ from riseml.store.experiments import ExperimentStore
 from riseml.store.logs.log_store import LogStore, read_all_lines
 from riseml.store.projects.snapshots import SnapshotStore
 
+_MOST_BESIDE = 16  # threads that write a capsule while a host is prepared
+
 log = logging.getLogger(__name__)
 
 
@@ -75,6 +77,10 @@ class _RunningBuild:
 
     cancellation: Cancellation
     watch: DiskWatch  # watches the disk of its host
+
+
+def _make_threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_MOST_BESIDE, thread_name_prefix="capsule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,7 @@ class Actor:
     registries: RegistryLogins  # the credentials with which images are pulled
     check_claim: Callable[[], None] = lambda: None  # raises a StoreError while another server may act
     builds: dict[EnsureImage, _RunningBuild] = field(default_factory=dict)  # the builds under way
+    beside: ThreadPoolExecutor = field(default_factory=_make_threads)  # for what a thread of an action waits for
 
     def perform(self, action: Action, experiment: Experiment | None) -> None:
         """Carry out one action.
@@ -294,9 +301,11 @@ class Actor:
         prepare_output(root, experiment, config)
         if isinstance(self.hosts.roots.data, str):
             self._prepare_data(Path(self.hosts.roots.data), experiment)
-        with ThreadPoolExecutor(1, thread_name_prefix="capsule") as beside:
-            written = beside.submit(self.capsules.begin_in_output, root, experiment, config)
+        written = self.beside.submit(self.capsules.begin_in_output, root, experiment, config)
+        try:
             executor.prepare(self._make_share(host, experiment, action.subnet, config))
+        finally:
+            wait([written])
         written.result()
 
     def _prepare_data(self, root: Path, experiment: Experiment) -> None:
@@ -327,7 +336,7 @@ class Actor:
         return Path(str(root)) if is_own else None
 
     def _read_config(self, experiment: Experiment) -> str:
-        return self.experiments.get_experiment(experiment.id).config
+        return self.experiments.read_config(experiment.id)
 
     def _make_share(self, host: HostName, experiment: Experiment, subnet: str | None, config: str) -> HostSetup:
         """Return what the jobs share on a host, with their output where the server does not make it itself."""

@@ -16,6 +16,7 @@ from riseml.control.actions import EnsureImage
 from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, list_resolved
 from riseml.control.observation import Observation
+from riseml.control.search_steps import may_take_step
 from riseml.executors.base import Executor
 from riseml.executors.pool import HostPool
 from riseml.frameworks.roles import is_waiting_for, list_awaited, says_that_it_waits
@@ -218,7 +219,7 @@ class ControlLoop(threading.Thread):
             if takes_place(old, new):
                 services.watchers.timings.queue_waits.observe((observation.now - new.created_at).total_seconds())
             services.loops.notifier.publish_records(new.id)
-            if new.set_id is not None:
+            if may_take_step(old, new):
                 services.loops.search_wake.set()
             if new.closed:
                 services.stores.logs.end_open_lines(new.id)

@@ -141,7 +141,7 @@ class SearchLoop(threading.Thread):
         """Return True when a trial has ended, and the logs of all its attempts are complete."""
         if trial.closed or not trial.ended or trial.outcome is not None:
             return False
-        experiment = self._desk.experiments.get_experiment(trial.experiment).experiment
+        experiment = self._desk.experiments.get_record(trial.experiment)
         return all(
             job.started_at is not None and self._desk.logs.is_job_finished(JobKey(experiment.id, job.name, attempt))
             for job in experiment.gang

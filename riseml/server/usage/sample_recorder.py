@@ -1,10 +1,11 @@
 """Keep samples of every running job, also while no user watches: one thread for each host reads the jobs that are due.
 
-A job is read every ten seconds, and more often in its first seconds, so that short jobs have samples, too. One reading
-is one request and costs the engine 5.6 ms; a stream for each container would cost it 2.5 ms every second. An engine
-measures once a second, all requested containers together, and so answers up to a second later. Therefore several jobs
-are read in parallel; when there are more jobs than that allows, each has fewer samples. While a user watches a job, the
-samples of the watcher (one a second) are kept instead.
+A job is read every ten seconds, and more often in its first seconds, so that short jobs have samples, too. The first
+sample comes a second after the start, from two readings; a job that ends before the first of them is not read. One
+reading is one request and costs the engine 5.6 ms; a stream for each container would cost it 2.5 ms every second. An
+engine measures once a second, all requested containers together, and so answers up to a second later. Therefore several
+jobs are read in parallel; when there are more jobs than that allows, each has fewer samples. While a user watches a
+job, the samples of the watcher (one a second) are kept instead.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from riseml.store.samples.sample_store import SampleStore
 
 INTERVAL = 10.0  # seconds between two readings of a job
 _AT_ONCE = 16  # jobs of a host that are read at the same time
-_FIRST = 1.0  # seconds between the first two; each pause is twice the one before
+_BEGIN = 0.3  # seconds until the first reading of a job
+_FIRST = 1.0  # seconds until the second one; each pause after it is twice the one before
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +38,8 @@ log = logging.getLogger(__name__)
 class _SamplingSchedule:
     """When a job is read next. Only the thread of its host uses it, except `watched_at`."""
 
-    due: float = 0.0  # monotonic seconds
-    pause: float = _FIRST  # seconds until the reading after that
+    due: float  # monotonic seconds
+    pause: float = _FIRST - _BEGIN  # seconds until the reading after that
     meter: UseMeter | None = None
     watched_at: float = field(default=-INTERVAL)  # monotonic seconds: when the last sample of a watcher came
 
@@ -124,7 +126,8 @@ class _HostReader(threading.Thread):
     def set_jobs(self, keys: set[JobKey]) -> None:
         """Read exactly these jobs from now on."""
         if keys != self._turns.keys():
-            self._turns = {key: self._turns.get(key) or _SamplingSchedule() for key in keys}
+            begin = time.monotonic() + min(_BEGIN, self._interval)
+            self._turns = {key: self._turns.get(key) or _SamplingSchedule(begin) for key in keys}
             self._news.set()
 
     def note_watched(self, key: JobKey) -> None:
@@ -172,8 +175,8 @@ class _HostReader(threading.Thread):
                 log.exception("no sample of %s", key)
             self._has_failed = True
             turn.meter = None
-        turn.due = time.monotonic() + turn.pause
-        turn.pause = min(turn.pause * 2, self._interval)
+        turn.due = time.monotonic() + min(turn.pause, self._interval)
+        turn.pause = min(2 * max(turn.pause, _FIRST), self._interval)
 
     def _measure_job(self, key: JobKey, turn: _SamplingSchedule) -> Sample | None:
         if turn.meter is None:

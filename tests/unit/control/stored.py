@@ -61,8 +61,10 @@ class StoredSimulation(Simulation):
         self.rows = ExperimentStore(self.database)
 
     def world(self) -> World:
+        assert self.database is not None
         world = self._rows.load_world()
         assert world.experiments == tuple(self.open.values()), "what was saved is what is read"
+        assert world == ExperimentStore(self.database).load_world(), "the next server reads the same"
         return world
 
     def check_events(self) -> None:

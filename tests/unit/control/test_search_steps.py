@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from riseml.base.states import Reason, Wanted
+from riseml.base.states import Reason, State, Wanted
 from riseml.control.search_steps import (
     AskTrial,
     EndSearch,
@@ -15,9 +16,11 @@ from riseml.control.search_steps import (
     decide_search,
     find_search_end,
     find_search_failure,
+    may_take_step,
 )
 from riseml.model import SearchEnd, SearchPlan, SearchRecord, Trial, TrialOutcome
 from riseml.spec.config.types import Goal, SearchMethod, SearchSection
+from tests.unit.control.simulation import START, make_experiment, make_plan
 
 SECTION = SearchSection(SearchMethod.RANDOM, "loss", Goal.MINIMIZE, 3, max_failed=0)
 SEARCH = SearchRecord(7, "paul", 4, SearchPlan(SECTION, ()), concurrency=2, wanted=Wanted.RUN, most_trials=3)
@@ -121,3 +124,22 @@ def test_a_search_fails_with_too_many_failures_or_without_its_metric(
     trials: tuple[Trial, ...], end: SearchEnd | None, reason: Reason | None
 ) -> None:
     assert find_search_failure(replace(UNLIMITED, trials=number(*trials), end=end)) is reason
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"placed_at": START}, True),
+        ({"state": State.FINISHED, "ended_at": START}, True),
+        ({"closed": True}, True),
+        ({"wanted": Wanted.STOP}, True),
+        ({"reason": Reason.STOPPED_EARLY}, True),
+        ({"state": State.RUNNING, "started_at": START}, False),
+        ({"message": "pulling the image"}, False),
+    ],
+)
+def test_a_search_is_woken_by_what_it_sees_of_a_trial(change: dict[str, Any], *, expected: bool) -> None:
+    before = replace(make_experiment(1, make_plan("master")), set_id=7)
+    after = replace(before, **change)
+    assert may_take_step(before, after) is expected
+    assert not may_take_step(replace(before, set_id=None), replace(after, set_id=None)), "it belongs to no set"

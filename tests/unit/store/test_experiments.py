@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 
 from riseml.base.errors import NotFound
 from riseml.base.states import State, Wanted
@@ -13,12 +14,43 @@ from riseml.store.experiments import ExperimentStore
 from tests.unit.store.submissions import NOW, submit
 
 
-def test_a_record_is_loaded_as_it_was_saved(experiments: ExperimentStore) -> None:
+def test_a_record_is_loaded_as_it_was_saved(database: Database, experiments: ExperimentStore) -> None:
     made = submit(experiments)
     after = replace(made, state=State.RUNNING, jobs=tuple(replace(job, started_at=NOW) for job in made.jobs))
     assert experiments.save_decision(made, after, NOW)
-    (found,) = experiments.load_world().experiments
-    assert found == replace(after, version=made.version + 1)
+    for store in (experiments, ExperimentStore(database)):
+        assert store.load_world().experiments == (replace(after, version=made.version + 1),)
+        assert store.get_record(made.id) == replace(after, version=made.version + 1)
+
+
+def test_variables_are_not_remembered_once_no_job_needs_them(database: Database, experiments: ExperimentStore) -> None:
+    made = submit(experiments, environment=(("KEY", "a secret"),))
+    ended = tuple(replace(job, state=State.FINISHED, ended_at=NOW) for job in made.jobs)
+    after = replace(made, state=State.FINISHED, ended_at=NOW, jobs=ended)
+    assert made.needs_variables and not after.needs_variables
+    assert experiments.save_decision(made, after, NOW)
+    for store in (experiments, ExperimentStore(database)):
+        (stored,) = store.load_world().experiments
+        assert stored == replace(after, environment=(), version=made.version + 1)
+
+
+def test_a_pass_reads_nothing_again_that_it_has_saved_itself(database: Database, experiments: ExperimentStore) -> None:
+    made = submit(experiments)
+    assert experiments.save_decision(made, replace(made, state=State.RUNNING), NOW)
+    queries: list[str] = []
+    sa.event.listen(database.engine, "before_cursor_execute", lambda _, cursor, query, *more: queries.append(query))
+    (record,) = experiments.load_world().experiments
+    assert record.state is State.RUNNING
+    assert [query for query in queries if "config" in query] == []
+    experiments.request_kill([made.id])
+    assert experiments.get_record(made.id).wanted is Wanted.KILL, "it was changed meanwhile"
+
+
+def test_the_text_of_an_experiment_can_be_read_alone(experiments: ExperimentStore) -> None:
+    assert experiments.read_config(submit(experiments).id) == "project: toaster"
+    for read in (experiments.read_config, experiments.get_record):
+        with pytest.raises(NotFound, match="no experiment with the key 99"):
+            read(99)
 
 
 def test_a_decision_on_an_old_record_is_dropped(experiments: ExperimentStore) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 import sqlalchemy as sa
 
 from riseml.base.names import HostName
@@ -33,6 +34,28 @@ def test_a_set_is_kept_when_each_of_its_outputs_is(database: Database, experimen
         kept.keep(outputs, NOW)
         with database.read_transaction() as connection:
             assert is_set_kept(connection, member.set_id) is whole
+
+
+def test_drained_hosts_are_read_again_after_a_change_only(database: Database) -> None:
+    hosts = DrainedHosts(database)
+    queries: list[str] = []
+    sa.event.listen(database.engine, "before_cursor_execute", lambda _, cursor, query, *more: queries.append(query))
+    assert [hosts.load_drained() for _ in range(3)] == [frozenset()] * 3
+    assert len([query for query in queries if "drained_hosts" in query]) == 1
+    hosts.drain_host(HostName("gpu1"), NOW)
+    assert hosts.load_drained() == {"gpu1"}
+    hosts.resume_host(HostName("gpu1"))
+    assert hosts.load_drained() == frozenset()
+
+
+def test_a_change_that_may_have_been_stored_is_read_again(database: Database) -> None:
+    hosts = DrainedHosts(database)
+    assert hosts.load_drained() == frozenset()
+    with pytest.raises(OSError, match="the connection broke"), hosts._change() as connection:
+        connection.execute(sa.insert(drained_hosts).values(name="gpu1", at=NOW))
+        connection.commit()
+        raise OSError("the connection broke")
+    assert hosts.load_drained() == {"gpu1"}
 
 
 def test_a_drained_host_stays_drained_since_the_first_time(database: Database) -> None:

@@ -218,7 +218,7 @@ class _StreamReader:
         growth = self._request.growth
         self._grows = growth is not None and growth.goes_on()
         count = len(self.merge.followed)
-        for identity in () if growth is None else growth.list_members()[count:]:
+        for identity in () if growth is None else growth.list_members(count):
             self.merge.followed.append(self._load_followed(identity, StreamPosition()))
             if self.merge.set_states is not None:
                 self.merge.set_states.add_member(identity)
@@ -228,7 +228,7 @@ class _StreamReader:
 
     def _load_followed(self, identity: int, position: StreamPosition) -> FollowedLog:
         # read the record first: the lines before its close are in the log already
-        record = self._store.get_experiment(identity).experiment
+        record = self._store.get_record(identity)
         events = deque(self._store.read_events(identity, position.event))
         return FollowedLog(
             identity, position, record, events, self._logs.find_job_ends(identity), position.log_position

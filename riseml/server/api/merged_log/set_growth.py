@@ -27,9 +27,9 @@ class SetGrowth:
         """Return True while a search may make further members. Ask before `list_members`."""
         return self.searches.goes_on(self.set_id)
 
-    def list_members(self) -> tuple[int, ...]:
-        """Return the ids of all members, in the order of their numbers."""
-        return self.searches.list_members(self.set_id)
+    def list_members(self, skip: int = 0) -> tuple[int, ...]:
+        """Return the ids of all members but the first `skip`, in the order of their numbers."""
+        return self.searches.list_members(self.set_id, skip)
 
     def find_failure(self) -> Reason | None:
         """Return why the search has failed; None: it has not, or goes on."""

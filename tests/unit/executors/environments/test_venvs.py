@@ -11,6 +11,7 @@ from riseml.base.errors import EngineError
 from riseml.executors.environments.makers import BUILD_SUFFIX, PACKAGES, READY
 from riseml.model import Image
 from tests.support.builds import make_build_request, make_environments
+from tests.support.waiting import DEADLINE, wait_for
 
 
 def test_a_folder_that_vanishes_while_environments_are_listed_is_not_an_error(
@@ -102,3 +103,16 @@ def test_a_step_that_needs_root_is_refused_before_anything_is_made(tmp_path: Pat
         environments.ensure_environment(make_build_request(image))
     assert raised.value.message == review.refusal
     assert not (tmp_path / "environments").exists()
+
+
+def test_a_build_that_begins_later_is_looked_for_again(tmp_path: Path) -> None:
+    environments = make_environments(tmp_path)
+    environments.end_unwanted_builds(frozenset())
+    request = make_build_request(Image("python:3.11", ("pip install numpy",), digest="ab12"))
+    folder = environments.find_folder(request.image.reference)
+    make_folder(tmp_path, folder.name)
+    environments.ensure_environment(request)
+    left = folder.with_suffix(BUILD_SUFFIX)
+    left.mkdir()
+    environments.end_unwanted_builds(frozenset())
+    wait_for("the build to be ended", lambda: not left.exists(), DEADLINE)

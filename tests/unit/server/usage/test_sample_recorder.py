@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from riseml.executors.pool import HostPool
 from riseml.model import Capacity, ContainerObservation, Sample, World
 from riseml.server.usage.monitor import Monitor
-from riseml.server.usage.sample_recorder import SampleRecorder
+from riseml.server.usage.sample_recorder import _BEGIN, SampleRecorder
 from riseml.store.samples.sample_rows import ALWAYS, SampleRow
 from riseml.store.samples.sample_store import SampleStore
 from tests.support.memory_executor import MemoryExecutor
@@ -85,3 +86,13 @@ def test_a_full_disk_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFix
         for at in range(3):
             scene.recorder.keep(KEY, Sample(START + timedelta(seconds=at), 1.0, 1, 2))
     assert [record.message.partition(":")[0] for record in caplog.records] == ["samples of jobs cannot be kept"]
+
+
+def test_a_job_that_has_just_begun_is_not_read_yet(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 3600.0)
+    begun = time.monotonic()
+    scene.recorder.watch_jobs(make_running(None))
+    (reader,) = scene.recorder._hosts.values()
+    (turn,) = reader._turns.values()
+    assert turn.due >= begun + _BEGIN
+    scene.recorder.watch_jobs(World(()))
