@@ -1,9 +1,9 @@
 """Known secret values in text: found in the forms in which programs print them, and replaced by `***`. Pure.
 
 The forms of a value are the value itself, base64 and base64url at each of the three places at which it can stand in
-encoded text, hexadecimal digits, percent-encoding, and the escapes of JSON. Of a value with several lines each line has
-its forms, too, because a log is read line by line. A text shorter than `LEAST_MASKED` is none: to mask it would hide
-ordinary words.
+encoded text, hexadecimal digits, percent-encoding with digits of either case, and the escapes of JSON. Of a value with
+several lines each line has its forms, too, because a log is read line by line. A text shorter than `LEAST_MASKED` is
+none: to mask it would hide ordinary words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import quote, quote_plus
 LEAST_MASKED = 6  # bytes
 MASK = b"***"
 
-_PERCENT = re.compile("%[0-9A-F]{2}")
+_ESCAPE = re.compile(b"%[0-9A-Fa-f]{1,2}")  # the last one of a text that goes on may lack a digit
 _BITS = 6  # of a character of base64
 
 Span = tuple[int, int]
@@ -39,10 +39,11 @@ class Masker:
         self.values = frozenset(values)
         # the longest first: where a form begins with another one, it is found as a whole
         self._forms = sorted({form for value in self.values for form in list_forms(value)}, key=len, reverse=True)
+        escaped = {form for value in self.values for form in list_escaped_forms(value)}
+        self._escaped_forms = sorted(escaped, key=len, reverse=True)
         # a text without any of these has no form
-        self._needles = [
-            form for form in self._forms if not any(other != form and other in form for other in self._forms)
-        ]
+        self._needles = _list_shortest(self._forms)
+        self._escaped_needles = _list_shortest(self._escaped_forms)
 
     @property
     def is_empty(self) -> bool:
@@ -60,11 +61,20 @@ class Masker:
 
     def may_hold(self, data: bytes) -> bool:
         """Return whether there is a value in these bytes."""
-        return any(needle in data for needle in self._needles)
+        if any(needle in data for needle in self._needles):
+            return True
+        if not self._escaped_needles or b"%" not in data:
+            return False
+        escaped = _raise_escapes(data)
+        return any(needle in escaped for needle in self._escaped_needles)
 
     def find_spans(self, data: bytes) -> list[Span]:
         """Return where the values are, in order. Values that overlap are one span."""
-        spans = sorted(span for form in self._forms for span in _find_all(data, form))
+        spans = [span for form in self._forms for span in _find_all(data, form)]
+        if self._escaped_forms and b"%" in data:
+            escaped = _raise_escapes(data)
+            spans += [span for form in self._escaped_forms for span in _find_all(escaped, form)]
+        spans.sort()
         merged: list[Span] = []
         for start, end in spans:
             if merged and start < merged[-1][1]:
@@ -75,18 +85,13 @@ class Masker:
 
     def find_open_start(self, data: bytes) -> int:
         """Return where a value may begin that these bytes do not end; their length when there is none."""
-        first = len(data)
-        for form in self._forms:
-            at = max(0, len(data) - len(form) + 1)
-            while (at := data.find(form[:1], at, first)) >= 0:
-                if form.startswith(data[at:]):
-                    first = at
-                    break
-                at += 1
-        return first
-
-
-NOTHING_MASKED = Masker(())
+        first = min((_find_beginning(data, form) for form in self._forms), default=len(data))
+        if not self._escaped_forms:
+            return first
+        longest = len(self._escaped_forms[0])
+        before = data[:-longest]
+        end = _raise_escapes(data[len(before) :])
+        return min([first, *(len(before) + _find_beginning(end, form) for form in self._escaped_forms)])
 
 
 def replace_spans(data: bytes, spans: Iterable[Span]) -> bytes:
@@ -100,16 +105,30 @@ def replace_spans(data: bytes, spans: Iterable[Span]) -> bytes:
 
 
 def list_forms(value: str) -> set[bytes]:
-    """Return the forms of one value; none of a short one."""
-    whole = value.encode("utf-8", "surrogateescape")
-    texts = {whole, whole.rstrip(b"\r\n"), *whole.splitlines(), *(line.strip() for line in whole.splitlines())}
+    """Return the forms of one value without those that have escapes; none of a short one."""
     return {
         form
-        for text in texts
-        if len(text) >= LEAST_MASKED and text.strip()
+        for text in _list_texts(value)
         for form in _list_forms_of(text)
         if len(form) >= LEAST_MASKED and b"\n" not in form
     }
+
+
+def list_escaped_forms(value: str) -> set[bytes]:
+    """Return the forms of one value that have percent escapes, with digits in upper case; none of a short one."""
+    return {form for text in _list_texts(value) for form in _encode_percents(text) if b"%" in form}
+
+
+def _list_texts(value: str) -> set[bytes]:
+    """Return a value and its lines, as far as they are long enough."""
+    whole = value.encode("utf-8", "surrogateescape")
+    texts = {whole, whole.rstrip(b"\r\n"), *whole.splitlines(), *(line.strip() for line in whole.splitlines())}
+    return {text for text in texts if len(text) >= LEAST_MASKED and text.strip()}
+
+
+def _list_shortest(forms: list[bytes]) -> list[bytes]:
+    """Return the forms that have no other one in them."""
+    return [form for form in forms if not any(other != form and other in form for other in forms)]
 
 
 def _list_forms_of(text: bytes) -> Iterator[bytes]:
@@ -119,9 +138,7 @@ def _list_forms_of(text: bytes) -> Iterator[bytes]:
         yield encoded.translate(bytes.maketrans(b"+/", b"-_"))
     yield text.hex().encode()
     yield text.hex().upper().encode()
-    for safe in ("", "/"):
-        yield from _write_percents(quote(text, safe=safe))
-    yield from _write_percents(quote_plus(text))
+    yield from (form for form in _encode_percents(text) if b"%" not in form)
     decoded = text.decode("utf-8", "surrogateescape")
     for ascii_only in (True, False):
         escaped = json.dumps(decoded, ensure_ascii=ascii_only)[1:-1].encode("utf-8", "surrogateescape")
@@ -141,9 +158,25 @@ def _encode_base64(text: bytes) -> Iterator[bytes]:
         yield encoded[first:last]
 
 
-def _write_percents(text: str) -> Iterator[bytes]:
-    yield text.encode()
-    yield _PERCENT.sub(lambda match: match[0].lower(), text).encode()
+def _encode_percents(text: bytes) -> Iterator[bytes]:
+    yield quote(text, safe="").encode()
+    yield quote(text, safe="/").encode()
+    yield quote_plus(text).encode()
+
+
+def _raise_escapes(data: bytes) -> bytes:
+    """Return bytes of the same length, with the digits of percent escapes in upper case."""
+    return _ESCAPE.sub(lambda match: match[0].upper(), data)
+
+
+def _find_beginning(data: bytes, form: bytes) -> int:
+    """Return where a form may begin that these bytes do not end; their length when it does not."""
+    at = max(0, len(data) - len(form) + 1)
+    while (at := data.find(form[:1], at)) >= 0:
+        if form.startswith(data[at:]):
+            return at
+        at += 1
+    return len(data)
 
 
 def _find_all(data: bytes, form: bytes) -> Iterator[Span]:
@@ -151,3 +184,6 @@ def _find_all(data: bytes, form: bytes) -> Iterator[Span]:
     while at >= 0:
         yield at, at + len(form)
         at = data.find(form, at + 1)
+
+
+NOTHING_MASKED = Masker(())

@@ -5,9 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from operator import itemgetter
 
 from riseml.base.masks import MASK, Masker, Span
 from riseml.model import Frame
+
+_LAST_BYTE = itemgetter(-1)
+_ENDS = {ord("\n")}  # the last byte of each frame that ends its line
 
 
 class FrameMasker:
@@ -31,9 +35,9 @@ class FrameMasker:
 
     def mask_frames(self, frames: Sequence[Frame], masker: Masker) -> Sequence[Frame]:
         """Return the frames that may be stored now. Their number and times stay those of the host's log."""
-        data = b"".join([frame.data for frame in frames])
-        is_clean = not masker.may_hold(data)
-        if is_clean and not self._held and data.count(b"\n") == len(frames):  # a frame has a newline at its end only
+        pieces = [frame.data for frame in frames]
+        is_clean = not masker.may_hold(b"".join(pieces))
+        if is_clean and not self._held and b"" not in pieces and set(map(_LAST_BYTE, pieces)) == _ENDS:
             return frames
         passed: list[Frame] = []
         for frame in frames:

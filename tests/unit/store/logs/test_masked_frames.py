@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from riseml.base.masks import MASK, Masker, list_forms
+from riseml.base.masks import MASK, Masker, list_escaped_forms, list_forms
 from riseml.model import Frame
 from riseml.store.logs.masked_frames import FrameMasker
 
@@ -31,6 +31,9 @@ FORMS: dict[str, Callable[[bytes], bytes]] = {
     "url path": lambda value: quote(value).encode(),
     "form": lambda value: quote_plus(value).encode(),
     "url in lower case": lambda value: re.sub(b"%..", lambda found: found[0].lower(), quote(value, safe="").encode()),
+    "url in mixed case": lambda value: re.sub(
+        b"%(.)(.)", lambda found: b"%" + found[1].lower() + found[2].upper(), quote(value, safe="").encode()
+    ),
     "JSON": lambda value: json.dumps(value.decode())[1:-1].encode(),
     "JSON in UTF-8": lambda value: json.dumps(value.decode(), ensure_ascii=False)[1:-1].encode(),
     "hex": lambda value: value.hex().encode(),
@@ -74,6 +77,7 @@ def test_no_value_is_seen_and_all_other_bytes_stay(
     assert whole == masker.mask(data), "as the whole line would be masked"
     left = whole.replace(MASK, b"\n")
     assert not any(seen in left for seen in list_forms(value))
+    assert not any(seen.lower() in left.lower() for seen in list_escaped_forms(value))
     assert MASK in whole
     rest = [piece for piece in whole.split(MASK) if piece]
     assert all(piece in data for piece in rest), "other bytes stay"
