@@ -47,6 +47,12 @@ class HomeLocation:
             return False
         return self.path == before.path or (self.device == before.device and not is_other_folder(before.path, self))
 
+    def is_shared_home(self, before: HomeLocation) -> bool:
+        """Return True when this may be the folder at `before`, seen from another machine: file systems over a network
+        show the same inode everywhere, and a copy has another one.
+        """
+        return self.inode == before.inode and self.path == before.path
+
     def write_text(self) -> str:
         """Return the text that `read_text` reads."""
         return json.dumps(asdict(self))

@@ -92,18 +92,22 @@ class Settings:
     log_limit: int = DEFAULT_LOG_LIMIT  # RISEML_LOG_LIMIT: bytes that one job may take in its log
     output_limit: int | None = None  # RISEML_OUTPUT_LIMIT: bytes that the output of one experiment may take; None: all
     upload_limit: int = DEFAULT_UPLOAD_LIMIT  # RISEML_UPLOAD_LIMIT: the most bytes of one project's archive
+    # RISEML_LOCAL: this machine's own folder, for the socket and the log of the server, where servers of several
+    # machines share `home`; None: `home`
+    local: Path | None = None
     # `secrets_key` of server.yml: the file of the key that seals secrets; None: `variables.key` of the home
     secrets_key: Path | None = None
 
     @property
     def socket(self) -> Path:
         """The server's unix socket; in a private folder of /tmp when the path of the home is too long for a socket."""
-        path = self.home / "server.sock"
+        folder = self.local or self.home
+        path = folder / "server.sock"
         if len(os.fsencode(path)) <= _LONGEST_SOCKET:
             return path
         import hashlib
 
-        short = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:16]
+        short = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
         return Path("/tmp") / f"riseml-{os.getuid()}-{short}" / "server.sock"
 
     @property
@@ -119,12 +123,12 @@ class Settings:
     @property
     def log(self) -> Path:
         """The server's own log."""
-        return self.home / "server.log"
+        return (self.local or self.home) / "server.log"
 
     @property
     def former_log(self) -> Path:
         """The part of the server's own log before `log`."""
-        return self.home / "server.log.1"
+        return (self.local or self.home) / "server.log.1"
 
     @property
     def lock(self) -> Path:
@@ -187,6 +191,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         takeover_after=_read_seconds(environ, "RISEML_TAKEOVER_AFTER", DEFAULT_TAKEOVER_AFTER),
         executor=_read_executor(environ),
         store=_read_store(environ),
+        local=_read_local(environ, home),
         log_format=_read_log_format(environ),
         log_form=_read_log_form(environ),
         log_limit=_read_log_limit(environ),
@@ -309,6 +314,26 @@ def _read_store(environ: Mapping[str, str]) -> str | None:
             "write postgresql://user:password@host/database, or unset it to keep the store in RISEML_HOME",
         )
     return f"{_POSTGRES}://{address}"
+
+
+def _read_local(environ: Mapping[str, str], home: Path) -> Path | None:
+    text = environ.get("RISEML_LOCAL")
+    if not text:
+        return None
+    path = Path(text).expanduser().absolute()
+    if path == home or home in path.parents:
+        raise UsageError(
+            f"RISEML_LOCAL is {text!r}, in RISEML_HOME, which the servers of other machines share",
+            "name a folder that only this machine has, such as /var/lib/riseml-local",
+        )
+    if not environ.get("RISEML_STORE"):
+        raise UsageError(
+            "RISEML_LOCAL is set without RISEML_STORE: servers of several machines share a PostgreSQL, not a file",
+            "set RISEML_STORE to its URL; or unset RISEML_LOCAL, if only this machine has a server of RISEML_HOME",
+        )
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"RISEML_LOCAL is {text!r}, which is not a folder", "name a folder of this machine")
+    return path
 
 
 def _read_executor(environ: Mapping[str, str]) -> ExecutorName | None:

@@ -17,7 +17,6 @@ from starlette.types import ASGIApp
 from riseml import __version__, wire
 from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import RisemlError
-from riseml.base.home_location import find_location
 from riseml.base.names import HostName
 from riseml.base.records import dataclass
 from riseml.base.settings import Settings
@@ -50,7 +49,7 @@ from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.registry_logins import RegistryLogins
 from riseml.server.hosts.swarm_reconciler import SwarmReconciler
 from riseml.server.hosts.team_rules import make_team_rules
-from riseml.server.identity import check_store_is_there, read_identity, record_server
+from riseml.server.identity import check_store_is_there, find_own_home, record_server
 from riseml.server.open_counts import OpenCounter, OpenCounts
 from riseml.server.reconcile.action_tracker import ActionTracker, Perform
 from riseml.server.reconcile.activities import Activities
@@ -93,7 +92,6 @@ from riseml.store.ends import EndStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
-from riseml.store.home_record import OwnHome
 from riseml.store.journal import ExperimentJournal
 from riseml.store.key_digests import KeyDigests
 from riseml.store.logs.log_file import renew_file
@@ -151,7 +149,7 @@ def make_application(settings: Settings, stop: threading.Event, terms: ClaimTerm
         settings = replace(settings, secrets_key=Path(config.secrets_key))
     tls = None if config is None else TlsListener(config, settings.home)
     check_store_is_there(settings)
-    home = OwnHome(find_location(settings.home), read_identity(settings.identity))
+    home = find_own_home(settings)
     database = Database(settings.database, _describe_holder(settings), home=home, terms=terms)
     server_user = find_server_user(None if config is None else config.users)
     with ExitStack() as refused:

@@ -10,7 +10,9 @@ import os
 from pathlib import Path
 
 from riseml.base.errors import StoreError
+from riseml.base.home_location import find_location
 from riseml.base.settings import Settings
+from riseml.store.home_record import OwnHome
 
 
 def check_store_is_there(settings: Settings) -> None:
@@ -25,6 +27,15 @@ def check_store_is_there(settings: Settings) -> None:
             f"the store {path} is gone or empty, and this home had one",
             f"restore it from a backup, or use another RISEML_HOME; to start afresh, remove {settings.identity}",
         )
+
+
+def find_own_home(settings: Settings) -> OwnHome:
+    """Return the home of these settings, as its store compares it.
+
+    Raises:
+        OSError: it is not there, or cannot be looked at.
+    """
+    return OwnHome(find_location(settings.home), read_identity(settings.identity), settings.local is not None)
 
 
 def record_server(settings: Settings, server: str) -> None:

@@ -68,6 +68,8 @@ def main(arguments: Sequence[str] = ()) -> int:
             settings = replace(settings, idle_after=math.inf)
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         check_home(settings.home)
+        if settings.local is not None:
+            make_private(settings.local)
         with HomeLock(settings.home, settings.lock) as lock:
             if is_standby:
                 _serve_in_turn(settings, lock)
@@ -87,7 +89,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 def _serve_in_turn(settings: Settings, lock: HomeLock) -> None:
     """Wait until the server that runs is gone, then take its place."""
-    configure_logging(settings, shared=True)
+    configure_logging(settings, shared=settings.local is None)
     while True:
         _wait_for_turn(settings, lock)
         if not lock.describe() and settings.server_file.exists():  # the other one still has the address of the team

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from riseml.base.certificates import fingerprint_of
 from riseml.base.errors import Conflict, RisemlError, UsageError
-from riseml.base.home_location import find_location
 from riseml.base.records import dataclass
 from riseml.base.settings import Settings
 from riseml.server.clock import now
 from riseml.server.home_lock import HomeLock
-from riseml.server.identity import check_store_is_there, read_identity, record_server
+from riseml.server.identity import check_store_is_there, find_own_home, record_server
 from riseml.server.server_file import read_server_config
 from riseml.server.tls.authority import Authority
 from riseml.server.tls.certificate_chain import CertificateChain
@@ -25,7 +24,6 @@ from riseml.spec.server.types import CertificateFiles, ServerConfig
 from riseml.store.accounts import AccountStore
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
-from riseml.store.home_record import OwnHome
 from riseml.store.journal import ExperimentJournal
 from riseml.store.key_digests import KeyDigests
 
@@ -108,7 +106,7 @@ def _prepare_certificate(settings: Settings, config: ServerConfig, names: Sequen
 def _add_admin(settings: Settings, name: str) -> str:
     """Store the first admin, and return their key."""
     check_store_is_there(settings)
-    home = OwnHome(find_location(settings.home), read_identity(settings.identity))
+    home = find_own_home(settings)
     database = Database(settings.database, f"`riseml server init`, process {os.getpid()}", home=home)
     try:
         journal = ExperimentJournal(settings.home / "experiments.journal")

@@ -27,6 +27,7 @@ class OwnHome:
 
     location: HomeLocation
     server: str | None = None  # id of the home's server; None: no server has used the home
+    is_shared: bool = False  # servers of several machines share its folder
 
 
 def load_home_record(connection: sa.Connection) -> HomeLocation | None:
@@ -56,10 +57,12 @@ def check_home_record(connection: sa.Connection, own: OwnHome) -> None:
             f"{home.path}/server.id",
         )
     owner = load_home_record(connection)
-    if owner is None or home.is_same_home(owner):
+    if owner is None or home.is_same_home(owner) or (own.is_shared and home.is_shared_home(owner)):
         return
     where = _describe_owner(owner, home)
     use = f"to use that one, set RISEML_HOME={owner.path}; " if is_original_there(owner, home) else ""
+    if home.is_shared_home(owner):
+        use = "if servers of both machines share this folder, set RISEML_LOCAL for both (docs/reliability.md); "
     raise StoreError(
         f"RISEML_HOME {home.path} is a copy: its experiments belong to {where}",
         f"{use}if this home lives on instead of it, run `riseml server move` here; until then riseml touches nothing",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from riseml.base.errors import Refused, RisemlError, Unreachable
-from riseml.base.folders import check_home
+from riseml.base.folders import check_home, make_private
 from riseml.base.records import dataclass
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         check_home(settings.home)  # check again: another user may have created the home since the command started
+        if settings.local is not None:
+            make_private(settings.local)
         log = os.open(settings.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         no_folder = settings.home.exists() and not settings.home.is_dir()
@@ -145,6 +147,8 @@ def _make_environment(settings: Settings) -> dict[str, str]:
     variables = {name: str(path) for name, path in folders.items()}
     if settings.engine_certificates is not None:
         variables["DOCKER_CERT_PATH"] = str(settings.engine_certificates)
+    if settings.local is not None:
+        variables["RISEML_LOCAL"] = str(settings.local)
     return variables | ({"RISEML_EXECUTOR": settings.executor} if settings.executor else {})
 
 

@@ -115,7 +115,7 @@ def print_unit(context: typer.Context, *, json: JsonOption = False) -> None:
         )
     chosen = [(key, value) for key, value in command.environ.items() if key.startswith(("RISEML_", "DOCKER_"))]
     variables = [item for item in sorted(chosen) if item[0] not in ("RISEML_HOME", "RISEML_SERVER", "RISEML_API_KEY")]
-    folders = [home, settings.output, settings.data]
+    folders = [home, settings.output, settings.data, *([settings.local] if settings.local else [])]
     writable = sorted({str(folder.absolute()) for folder in folders})
     facts = UnitFacts(
         python=os.path.abspath(sys.executable),

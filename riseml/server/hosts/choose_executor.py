@@ -125,6 +125,29 @@ def refuse_cluster_for_team(pool: PoolSpec | None, settings: Settings) -> None:
         )
 
 
+def refuse_own_machine(pool: PoolSpec | None, settings: Settings) -> None:
+    """Check that the server of a home which several machines share gives no jobs to its own machine.
+
+    Raises:
+        Refused: it would.
+    """
+    if settings.local is None:
+        return
+    local = [] if pool is None else [host.name for host in pool.hosts if host.url.startswith("unix://")]
+    if pool is not None and pool.slurm is None and settings.executor != PROCESS and not local:
+        return
+    if local:
+        reason = f"pool.yml has {local[0]} at a socket of this machine"
+    elif settings.executor in (PROCESS, SLURM):
+        reason = f"RISEML_EXECUTOR is {settings.executor}"
+    else:
+        reason = "there is no pool.yml" if pool is None else "pool.yml says `engine: slurm`"
+    raise Refused(
+        f"RISEML_LOCAL is set, and {reason}: a server of another machine could not reach these jobs after a take-over",
+        "list the hosts in pool.yml with an address, ssh://user@host or tcp://host:port; this machine, too",
+    )
+
+
 def require_login_entry(pool: PoolSpec) -> HostSpec:
     """Return the login node of a cluster as `make_login_entry` does.
 

@@ -26,6 +26,7 @@ from riseml.server.hosts.choose_executor import (
     complete_pool,
     find_missing_engine,
     refuse_cluster_for_team,
+    refuse_own_machine,
 )
 from riseml.server.hosts.mode import (
     HostMode,
@@ -89,6 +90,7 @@ class HostSet:
             self.rules.check_settings(self.settings)
         check_waiting(self.settings, world)
         if self.settings.executor == PROCESS:
+            refuse_own_machine(None, self.settings)
             self._file.mark_read()
             self._use_this_machine(world)
         else:
@@ -272,6 +274,7 @@ class HostSet:
         return complete_pool(self._file.load(), self.settings, world)
 
     def _apply(self, spec: PoolSpec | None, world: World) -> None:
+        refuse_own_machine(spec, self.settings)
         if spec is None:
             self._use_this_machine(world)
             return

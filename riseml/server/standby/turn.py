@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import closing
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from riseml.base.errors import StoreError
 from riseml.base.records import dataclass
 from riseml.base.settings import Settings
 from riseml.server.home_lock import HomeLock
 from riseml.store.claim import ClaimState, read_claim
 from riseml.store.database import open_claim_reader
+
+_LOOK = 0.5  # seconds that the answer of the database may take
 
 log = logging.getLogger(__name__)
 
@@ -42,18 +46,45 @@ class Turn:
         self._lock = lock
         self._engine: Engine | None = None
         self._problem = ""
+        self._free_since: float | None = None  # on the monotonic clock; None: the lock of the home was taken last
         self.awaited = Awaited(f"the server of {settings.home}")
 
     def has_come(self) -> bool:
-        """Return True when this server may try to take the claim."""
+        """Return True when this server may try to take the claim.
+
+        Raises:
+            StoreError: the home is not the one of the server that holds the claim.
+        """
         is_free = self._lock.try_take()
         if self._settings.store is None:
             return is_free
         state, is_known = self._read_claim()
+        if self._settings.local is not None and state is not None:
+            self._check_same_folder(state, is_free=is_free)
         may = is_known and (state is None or _is_over(state, self._lock.describe(), is_free=is_free))
         if is_free and not may:
             self._lock.give_back()
         return may
+
+    def _check_same_folder(self, state: ClaimState, *, is_free: bool) -> None:
+        """Refuse a home whose lock is free although the holder of the claim, which has the lock of its home, lives: it
+        has renewed its claim after a look at the free lock.
+        """
+        moment = time.monotonic()
+        if not is_free:
+            self._free_since = None
+            return
+        if self._free_since is None:
+            self._free_since = moment
+        holder = state.holder
+        is_other = holder.shared and holder.lock not in ("", self._lock.describe()) and not holder.released
+        if is_other and state.silence < moment - self._free_since - _LOOK:
+            raise StoreError(
+                f"RISEML_HOME {self._settings.home} is not the folder of {holder.holder}: that one serves, and has"
+                " locked its folder, while this one is free",
+                "mount the folder of that server here, from a file system whose locks hold on all machines; a copy of"
+                " the folder cannot take its place",
+            )
 
     def close(self) -> None:
         """Close the connection to the database."""

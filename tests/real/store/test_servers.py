@@ -8,19 +8,89 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import pytest
 
-from riseml import __version__
+from riseml import __version__, wire
+from riseml.base.errors import StoreError
+from riseml.client.exchange import Address
+from riseml.client.server_client import Client
 from tests.real.docker.test_recovery import COUNT, COUNTER, numbers
 from tests.support.command import run_riseml
 from tests.support.rig import GO, Rig, gang, single
+from tests.support.server_process import SERVER
 from tests.support.stores import SCRIPTS, start_postgres
 from tests.support.waiting import DEADLINE
+
+UNREACHED = """\
+hosts:
+- {name: gpu1, url: "tcp://127.0.0.1:9", insecure: true}
+"""
+"""A pool.yml with a host where no engine is."""
+
+needs_namespaces = pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0,
+    reason="this user may not make mount namespaces",
+)
+
+
+class Machine:
+    """One machine of several that share a home: a folder of its own, and perhaps another machine's id."""
+
+    def __init__(self, rig: Rig, local: Path, machine_id: Path | None = None) -> None:
+        environ = {name: value for name, value in rig.environ().items() if name != "RISEML_EXECUTOR"}
+        self.environ = {**environ, "RISEML_LOCAL": str(local)}
+        self._local = local
+        self._id = machine_id
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        server = [sys.executable, *SERVER, "--standby"]
+        if self._id is not None:
+            server = [
+                "unshare",
+                "--mount",
+                "sh",
+                "-c",
+                f'mount --bind {self._id} /etc/machine-id && exec "$@"',
+                "-",
+                *server,
+            ]
+        self._local.mkdir(mode=0o700)
+        with (self._local / "output").open("wb") as log:
+            self._process = subprocess.Popen(server, env=self.environ, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def waits(self) -> bool:
+        return (self._local / "standby.sock").exists()
+
+    def answers(self) -> bool:
+        return (self._local / "server.sock").exists() and not self.waits() and self.ask()["state"] == "serving"
+
+    def ask(self, name: str = "server.sock") -> wire.ServerView:
+        with Client(Address(self._local / name)) as client:
+            return client.get_server()
 
 
 def second_server(rig: Rig) -> subprocess.CompletedProcess[str]:
@@ -91,6 +161,39 @@ def test_a_standby_on_sqlite_waits_for_the_lock_of_the_home_and_takes_over(
         standby.terminate()
         standby.wait(DEADLINE)
     assert standby.returncode == 0
+
+
+@needs_namespaces
+def test_a_standby_on_another_machine_takes_over_the_home_that_both_share(
+    make_process_rig: Callable[..., Rig], postgres_store: str, tmp_path: Path
+) -> None:
+    """The other machine is a mount namespace with another id of the machine."""
+    rig = make_process_rig("home", RISEML_STORE=postgres_store, RISEML_TAKEOVER_AFTER="5")
+    (rig.home / "pool.yml").write_text(UNREACHED)
+    other = tmp_path / "machine-id"
+    other.write_text(f"{uuid.uuid4().hex}\n")
+    with Machine(rig, tmp_path / "first") as first, Machine(rig, tmp_path / "second", other) as second:
+        first.start()
+        rig.wait("it serves", first.answers)
+        assert first.ask()["holder"] == ""
+        second.start()
+        rig.wait("it waits", second.waits)
+        assert second.ask("standby.sock")["holder"].startswith(f"process {first.pid} on ")
+        first.kill()
+        rig.wait("it serves", second.answers)
+        assert (second.ask()["id"], second.ask()["pid"]) == ((rig.home / "server.id").read_text().strip(), second.pid)
+        copied = shutil.copytree(rig.home, tmp_path / "copy", ignore=shutil.ignore_patterns("*.sock"))
+        copy = {"RISEML_HOME": str(copied), "RISEML_LOCAL": str(tmp_path / "third")}
+        done = subprocess.run(
+            [sys.executable, *SERVER, "--standby"],
+            env={**second.environ, **copy},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=DEADLINE,
+        )
+    assert done.returncode == StoreError.exit_code
+    assert f"RISEML_HOME {copied} is not the folder of process {second.pid} on " in done.stderr
 
 
 def test_a_home_whose_store_is_gone_gets_no_new_store(process_rig: Rig) -> None:

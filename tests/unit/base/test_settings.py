@@ -148,3 +148,26 @@ def test_an_output_has_no_limit_unless_one_is_set() -> None:
 def test_a_time_that_no_calendar_has_is_refused(name: str, text: str) -> None:
     with pytest.raises(UsageError, match=f"{name} is"):
         read_settings({name: text})
+
+
+@pytest.mark.parametrize(
+    ("local", "store", "problem"),
+    [
+        ("{home}", GIVEN, "in RISEML_HOME, which the servers of other machines share"),
+        ("{home}/local", GIVEN, "in RISEML_HOME, which the servers of other machines share"),
+        ("{own}", "", "without RISEML_STORE"),
+        ("{home}.txt", GIVEN, "which is not a folder"),
+    ],
+)
+def test_the_own_folder_of_a_machine_is_outside_of_a_home_with_postgresql(
+    tmp_path: Path, local: str, store: str, problem: str
+) -> None:
+    home, own = tmp_path / "home", tmp_path / "own"
+    (tmp_path / "home.txt").touch()
+    environ = {"RISEML_HOME": str(home), "RISEML_STORE": GIVEN, "RISEML_LOCAL": str(own)}
+    settings = read_settings(environ)
+    assert {path.parent for path in (settings.socket, settings.standby_socket, settings.log)} == {own}
+    assert settings.lock.parent == settings.pool_file.parent == home
+    with pytest.raises(UsageError) as raised:
+        read_settings({**environ, "RISEML_STORE": store, "RISEML_LOCAL": local.format(home=home, own=own)})
+    assert problem in raised.value.message

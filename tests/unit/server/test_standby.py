@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from riseml.base.errors import StandbyServer, Unreachable
+from riseml.base.errors import StandbyServer, StoreError, Unreachable
 from riseml.base.settings import Settings
 from riseml.client.exchange import Address, Exchange, ServerAbsent
 from riseml.client.server_client import Client
@@ -19,6 +20,9 @@ from riseml.server.home_lock import HomeLock
 from riseml.server.process import _bind_socket
 from riseml.server.standby.answers import StandbyApi, StandbyListener
 from riseml.server.standby.turn import Awaited, Turn
+from riseml.store.claim import ClaimTerms
+from riseml.store.database import Database
+from tests.support.waiting import DEADLINE, wait_for
 
 AWAITED = Awaited("process 7 on gpu1", "2026-11-28T19:00:00Z", "https://gpu1:8443")
 
@@ -105,3 +109,31 @@ def test_a_client_of_several_addresses_asks_the_server_that_is_no_standby(settin
         with closing(body), pytest.raises(StandbyServer):
             body.send("PUT", "/snapshots/1", content=iter([b"what a standby has read is gone"]))
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("is_same", [True, False], ids=["the folder", "a copy"])
+def test_a_home_whose_lock_is_free_while_another_server_serves_is_a_copy(
+    settings: Settings, postgres_store: str, *, is_same: bool
+) -> None:
+    here = replace(settings, store=postgres_store, local=settings.home / "here")
+    terms = ClaimTerms(shared=True, lock="the lock of the home, on another machine", patience=20.0)
+    with ExitStack() as stack:
+        stack.enter_context(closing(Database(postgres_store, "process 7 on gpu1", terms=terms)))
+        if is_same:
+            stack.enter_context(HomeLock(settings.home, settings.lock)).take()
+        own = stack.enter_context(HomeLock(settings.home, settings.lock))
+        turn = stack.enter_context(closing(Turn(here, own)))
+        looks = 0
+
+        def look() -> str:
+            nonlocal looks
+            looks += 1
+            try:
+                assert not turn.has_come()
+            except StoreError as error:
+                return error.message
+            return "" if not is_same or looks < 100 else "it waits"
+
+        told = wait_for("the standby knows", look, DEADLINE)
+    copy = f"RISEML_HOME {settings.home} is not the folder of process 7 on gpu1"
+    assert told.startswith("it waits" if is_same else copy)

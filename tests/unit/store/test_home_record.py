@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,3 +113,22 @@ def test_a_copied_folder_and_a_backup_of_the_store_alone_are_copies(
     make_copy(home, copy)
     with pytest.raises(StoreError, match=f"{copy} is a copy: its experiments belong to the home {home} of this"):
         open_store(f"sqlite:///{copy}/riseml.db", find_location(copy))
+
+
+@pytest.mark.parametrize(
+    ("change", "is_same"),
+    [({}, True), ({"inode": 8}, False), ({"path": "/gone/copy"}, False)],
+    ids=["the folder", "a copy", "another place"],
+)
+def test_a_home_that_machines_share_is_known_by_its_inode_and_path(
+    store: str, change: dict[str, object], *, is_same: bool
+) -> None:
+    open_store(store, FORMER)
+    there = {"machine": "other", "cards": ("52:54:00:00:00:02",), "device": 50, **change}
+    home = replace(FORMER, **there)  # type: ignore[arg-type]  # the fields of one record
+    with pytest.raises(StoreError) as raised:
+        open_store(store, home)
+    assert ("set RISEML_LOCAL for both" in str(raised.value.hint)) == is_same
+    with pytest.raises(StoreError) if not is_same else nullcontext():
+        Database(store, "a server", home=OwnHome(home, is_shared=True)).close()
+    assert open_store(store, None) == (home if is_same else FORMER)

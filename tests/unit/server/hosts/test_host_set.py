@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
 
-from riseml.base.errors import Unreachable, UsageError
+from riseml.base.errors import Refused, Unreachable, UsageError
 from riseml.base.names import THIS_MACHINE, HostName
 from riseml.base.settings import ExecutorName, Settings
 from riseml.base.states import Network
@@ -145,3 +146,26 @@ def test_the_cluster_is_not_chosen_where_slurm_is_not_installed(
     settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", executor="slurm")
     with pytest.raises(Unreachable, match="sinfo is not on this machine"):
         check_executor(settings)
+
+
+@pytest.mark.parametrize(
+    ("pool", "executor", "what"),
+    [
+        ("", None, "there is no pool.yml"),
+        ("hosts:\n- {name: gpu1, url: 'unix:///var/run/docker.sock'}\n", None, "pool.yml has gpu1 at a socket"),
+        ("hosts:\n- {name: gpu1, url: 'ssh://root@gpu1'}\n", "process", "RISEML_EXECUTOR is process"),
+        ("hosts:\n- {name: gpu1, url: 'ssh://root@gpu1'}\n", None, ""),
+    ],
+)
+def test_a_server_whose_home_machines_share_gives_no_jobs_to_its_own_machine(
+    tmp_path: Path, pool: str, executor: ExecutorName | None, what: str
+) -> None:
+    own = tmp_path / "own"
+    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data", executor=executor, local=own)
+    if pool:
+        settings.pool_file.write_text(pool)
+    hosts = HostSet(settings, "5e17e4", HostPool((), 2.0, lambda *_: None))
+    with closing(hosts), pytest.raises(Refused) if what else nullcontext() as raised:
+        hosts.open_hosts(World(()))
+    if raised is not None:
+        assert raised.value.message.startswith(f"RISEML_LOCAL is set, and {what}")
