@@ -68,6 +68,7 @@ from riseml.server.reconcile.wake import JointWake, Wake
 from riseml.server.server_file import read_server_config
 from riseml.server.services import DataServices, Loops, ServerInfo, Services, Stores, TeamParts, Watchers
 from riseml.server.timings import Timings
+from riseml.server.tls.host_names import find_own_address
 from riseml.server.tls.name_gate import NameGate
 from riseml.server.tls.tls_connections import KeyLimit
 from riseml.server.tls.tls_listener import TlsListener
@@ -150,6 +151,8 @@ def make_application(settings: Settings, stop: threading.Event, terms: ClaimTerm
     tls = None if config is None else TlsListener(config, settings.home)
     check_store_is_there(settings)
     home = find_own_home(settings)
+    if config is not None:
+        terms = replace(terms, address=find_own_address(config))
     database = Database(settings.database, _describe_holder(settings), home=home, terms=terms)
     server_user = find_server_user(None if config is None else config.users)
     with ExitStack() as refused:

@@ -22,7 +22,7 @@ import uvicorn
 
 from riseml import __version__
 from riseml.base import faultpoints
-from riseml.base.errors import RisemlError, StoreError
+from riseml.base.errors import Conflict, RisemlError, StoreError
 from riseml.base.folders import check_home, make_private
 from riseml.base.settings import Settings, read_settings
 from riseml.server.app import Application, make_application
@@ -30,9 +30,11 @@ from riseml.server.clock import now
 from riseml.server.gate.socket_connections import SocketConnection
 from riseml.server.home_lock import HomeLock
 from riseml.server.http_config import configure_http
+from riseml.server.server_file import read_server_config
 from riseml.server.server_log import configure_logging
 from riseml.server.standby.answers import StandbyApi, StandbyListener
 from riseml.server.standby.turn import Turn
+from riseml.server.tls.tls_listener import TlsListener
 from riseml.store.claim import ClaimTerms, StoreUsed
 
 _CHECK_INTERVAL = 5.0  # seconds between two checks whether the server is idle, and whether its home is there
@@ -116,8 +118,10 @@ def _wait_for_turn(settings: Settings, lock: HomeLock) -> None:
         if turn.has_come():
             return
         log.info("riseml %s, process %d, is a standby of %s", __version__, os.getpid(), turn.awaited.holder)
+        tls = _listen_as_standby(settings)
         listener = _bind_socket(settings.standby_socket, settings.home)
-        with StandbyListener(StandbyApi(settings, lambda: turn.awaited), listener):
+        public = StandbyApi(settings, lambda: turn.awaited, is_public=True)
+        with StandbyListener(StandbyApi(settings, lambda: turn.awaited), listener, tls, public):
             while not stop.wait(_TURN_INTERVAL) and not turn.has_come():
                 pass
         settings.standby_socket.unlink(missing_ok=True)
@@ -126,6 +130,22 @@ def _wait_for_turn(settings: Settings, lock: HomeLock) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     log.info("%s is gone: this server takes its place", turn.awaited.holder)
+
+
+def _listen_as_standby(settings: Settings) -> TlsListener | None:
+    """Return the listener of a team's standby; None on the machine of the server that has the address.
+
+    Raises:
+        RisemlError: server.yml has problems, or there is no certificate: this server could not take over.
+    """
+    config = read_server_config(settings.server_file)
+    if config is None:
+        return None
+    try:
+        return TlsListener(config, settings.home)
+    except Conflict as error:
+        log.info("this standby answers at its socket alone: %s", error.message)
+        return None
 
 
 def _leave_after_loss(why: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pwd
 import time
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
 
 from starlette.types import ASGIApp
 
@@ -21,6 +20,7 @@ from riseml.server.oidc.page_login import PageLogins
 from riseml.server.oidc.provider import Provider
 from riseml.server.oidc.refresh import SessionRefresh
 from riseml.server.services import Stores
+from riseml.server.tls.host_names import write_host
 from riseml.server.web.assets import read_assets
 from riseml.server.web.team_entrance import ProviderLogins, TeamEntrance
 from riseml.server.web.web_auth import WebAuth
@@ -75,7 +75,7 @@ def _make_logins(
         has_uid=lambda user: _has_uid(config.users, user),
         forget_looks=keys.forget_looks,
     )
-    redirect = f"https://{_write_host(name)}:{config.listen.port}/login/return"
+    redirect = f"https://{write_host(name)}:{config.listen.port}/login/return"
     pages = PageLogins(provider, sign, redirect, time.time)
     return ProviderLogins(provider, admission, pages, DeviceLogins(provider, time.monotonic))
 
@@ -90,11 +90,3 @@ def _has_uid(users: UsersSection, name: str) -> bool:
         return pwd.getpwnam(name).pw_uid > 0
     except KeyError:
         return False
-
-
-def _write_host(name: str) -> str:
-    """Return a name as an address has it: IPv6 in brackets."""
-    try:
-        return f"[{name}]" if ip_address(name).version == 6 else name
-    except ValueError:
-        return name

@@ -24,6 +24,8 @@ from riseml.server.clock import now
 from riseml.server.http_config import configure_http
 from riseml.server.identity import read_identity
 from riseml.server.standby.turn import Awaited
+from riseml.server.tls.name_gate import NameGate
+from riseml.server.tls.tls_listener import TlsListener
 
 
 class StandbyApi:
@@ -32,11 +34,13 @@ class StandbyApi:
     Args:
         settings: name its home.
         find_awaited: returns the server that it waits for.
+        is_public: it answers a network, where anybody may ask: nothing but the address of the other server.
     """
 
-    def __init__(self, settings: Settings, find_awaited: Callable[[], Awaited]) -> None:
+    def __init__(self, settings: Settings, find_awaited: Callable[[], Awaited], *, is_public: bool = False) -> None:
         self._settings = settings
         self._find_awaited = find_awaited
+        self._is_public = is_public
         self._started_at = now()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,7 +50,7 @@ class StandbyApi:
             return
         if scope["type"] != "http":
             return
-        is_question = scope["method"] == "GET" and scope["path"] == "/v1/server"
+        is_question = not self._is_public and scope["method"] == "GET" and scope["path"] == "/v1/server"
         status, body = (200, self.show_server()) if is_question else self._refuse()
         content = json.dumps(body).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
@@ -83,22 +87,33 @@ class StandbyApi:
     def _refuse(self) -> tuple[int, wire.Failure]:
         awaited = self._find_awaited()
         where = f"ask {awaited.address}" if awaited.address else "ask that one"
+        other = (awaited.address or "another server") if self._is_public else awaited.holder
         error = StandbyServer(
-            f"this server is a standby of {awaited.holder}", f"{where}; this one answers as soon as it has taken over"
+            f"this server is a standby of {other}", f"{where}; this one answers as soon as it has taken over"
         )
         return error.http_status, show_failure(error)
 
 
 class StandbyListener:
-    """Answers at a socket while a server is a standby.
+    """Answers at a socket, and at the address of a team, while a server is a standby.
+
+    Args:
+        api: answers at the socket.
+        listener: the socket.
+        tls: the listener of a team; None: the server has none, or another one listens there now.
+        tls_api: answers there.
 
     Example:
         with StandbyListener(api, listening_socket):
             ...
     """
 
-    def __init__(self, api: ASGIApp, listener: socket.socket) -> None:
+    def __init__(
+        self, api: ASGIApp, listener: socket.socket, tls: TlsListener | None = None, tls_api: ASGIApp | None = None
+    ) -> None:
         self._listener = listener
+        self._tls = tls
+        self._tls_api = tls_api
         self._server = uvicorn.Server(configure_http(api))
         self._thread = threading.Thread(target=self._serve, name="standby", daemon=True)
 
@@ -112,4 +127,15 @@ class StandbyListener:
         self._listener.close()
 
     def _serve(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._listener]))
+        asyncio.run(self._answer())
+
+    async def _answer(self) -> None:
+        if self._tls is None or self._tls_api is None:
+            await self._server.serve(sockets=[self._listener])
+            return
+        await self._tls.resume(NameGate(self._tls_api, self._tls.names))
+        try:
+            await self._server.serve(sockets=[self._listener])
+        finally:
+            await self._tls.suspend()
+            self._tls.close()

@@ -23,6 +23,7 @@ from riseml.client.exchange import Address
 from riseml.client.server_client import Client
 from tests.real.docker.test_recovery import COUNT, COUNTER, numbers
 from tests.support.command import run_riseml
+from tests.support.ports import find_free_port
 from tests.support.rig import GO, Rig, gang, single
 from tests.support.server_process import SERVER
 from tests.support.stores import SCRIPTS, start_postgres
@@ -169,7 +170,9 @@ def test_a_standby_on_another_machine_takes_over_the_home_that_both_share(
 ) -> None:
     """The other machine is a mount namespace with another id of the machine."""
     rig = make_process_rig("home", RISEML_STORE=postgres_store, RISEML_TAKEOVER_AFTER="5")
+    address = f"127.0.0.1:{find_free_port()}"
     (rig.home / "pool.yml").write_text(UNREACHED)
+    (rig.home / "server.yml").write_text(f"listen: {address}\nallow: [plaintext]\n")
     other = tmp_path / "machine-id"
     other.write_text(f"{uuid.uuid4().hex}\n")
     with Machine(rig, tmp_path / "first") as first, Machine(rig, tmp_path / "second", other) as second:
@@ -178,7 +181,9 @@ def test_a_standby_on_another_machine_takes_over_the_home_that_both_share(
         assert first.ask()["holder"] == ""
         second.start()
         rig.wait("it waits", second.waits)
-        assert second.ask("standby.sock")["holder"].startswith(f"process {first.pid} on ")
+        waiting = second.ask("standby.sock")
+        assert waiting["holder"].startswith(f"process {first.pid} on ")
+        assert waiting["holder_address"] == f"https://{address}"
         first.kill()
         rig.wait("it serves", second.answers)
         assert (second.ask()["id"], second.ask()["pid"]) == ((rig.home / "server.id").read_text().strip(), second.pid)

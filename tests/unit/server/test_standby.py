@@ -20,8 +20,12 @@ from riseml.server.home_lock import HomeLock
 from riseml.server.process import _bind_socket
 from riseml.server.standby.answers import StandbyApi, StandbyListener
 from riseml.server.standby.turn import Awaited, Turn
+from riseml.server.tls.host_names import find_own_address
+from riseml.server.tls.tls_listener import TlsListener
+from riseml.spec.server.types import ListenAddress, ServerConfig
 from riseml.store.claim import ClaimTerms
 from riseml.store.database import Database
+from tests.support.ports import find_free_port
 from tests.support.waiting import DEADLINE, wait_for
 
 AWAITED = Awaited("process 7 on gpu1", "2026-11-28T19:00:00Z", "https://gpu1:8443")
@@ -116,7 +120,7 @@ def test_a_home_whose_lock_is_free_while_another_server_serves_is_a_copy(
     settings: Settings, postgres_store: str, *, is_same: bool
 ) -> None:
     here = replace(settings, store=postgres_store, local=settings.home / "here")
-    terms = ClaimTerms(shared=True, lock="the lock of the home, on another machine", patience=20.0)
+    terms = ClaimTerms(shared=True, lock="the lock of the home, on another machine", patience=10.0)
     with ExitStack() as stack:
         stack.enter_context(closing(Database(postgres_store, "process 7 on gpu1", terms=terms)))
         if is_same:
@@ -132,8 +136,33 @@ def test_a_home_whose_lock_is_free_while_another_server_serves_is_a_copy(
                 assert not turn.has_come()
             except StoreError as error:
                 return error.message
-            return "" if not is_same or looks < 100 else "it waits"
+            return "" if not is_same or looks < 14 else "it waits"
 
         told = wait_for("the standby knows", look, DEADLINE)
     copy = f"RISEML_HOME {settings.home} is not the folder of process 7 on gpu1"
     assert told.startswith("it waits" if is_same else copy)
+
+
+def test_a_standby_of_a_team_tells_a_network_nothing_but_the_other_address(settings: Settings) -> None:
+    port = find_free_port()
+    tls = TlsListener(ServerConfig(ListenAddress("127.0.0.1", port), "audit.log", ("localhost",)), settings.home)
+    pinned = (settings.home / "authority" / "authority.pem").read_text()
+    socket_api, public = (StandbyApi(settings, lambda: AWAITED, is_public=is_public) for is_public in (False, True))
+    listener = _bind_socket(settings.standby_socket, settings.home)
+    with (
+        StandbyListener(socket_api, listener, tls, public),
+        Client(Address(None, f"https://localhost:{port}", authority=pinned)) as client,
+    ):
+        for ask in (client.get_server, client.list_experiments):
+            with pytest.raises(StandbyServer) as raised:
+                ask()
+            assert raised.value.message == "this server is a standby of https://gpu1:8443"
+    with socket.socket() as after:
+        assert after.connect_ex(("127.0.0.1", port)) != 0, "it listens no more"
+
+
+def test_the_address_of_a_server_has_a_name_of_its_machine() -> None:
+    own = socket.gethostname().lower()
+    listen = ListenAddress("0.0.0.0", 8443)
+    assert find_own_address(ServerConfig(listen, "audit.log", ("other", own))) == f"https://{own}:8443"
+    assert find_own_address(ServerConfig(listen, "audit.log", ("2001:db8::1", "other"))) == "https://[2001:db8::1]:8443"
