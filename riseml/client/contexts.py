@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ class ServerContext:
     key: str = field(default="", repr=False)  # API key or session; empty after `riseml logout`
     fingerprint: str = ""  # of the certificate in `authority`; empty: the system's authorities are trusted
     authority: str = ""  # PEM: the one certificate that the certificate of the server has to come from
+    also: tuple[str, ...] = ()  # other URLs of the server: of its standbys
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,14 @@ class Contexts:
         """Return them with a context, in the place of the one with its name; it is the current one."""
         servers = [other for other in self.servers if other.name != server.name]
         return Contexts(server.name, (*servers, server))
+
+    def put_first(self, url: str) -> Contexts:
+        """Return them with a URL as the one that is asked first, where it is another one of a server's."""
+        servers = []
+        for server in self.servers:
+            also = tuple(other for other in (server.url, *server.also) if other != url)
+            servers.append(replace(server, url=url, also=also) if url in server.also else server)
+        return Contexts(self.current, tuple(servers))
 
     def remove(self, name: str) -> Contexts:
         """Return them without a context.
@@ -152,9 +161,11 @@ def check_context_name(name: str) -> str:
     return name
 
 
-def _list_values(server: ServerContext) -> dict[str, str]:
-    values = {key.name: getattr(server, key.name) for key in fields(server) if key.name != "name"}
-    return {name: value for name, value in values.items() if value}
+def _list_values(server: ServerContext) -> dict[str, str | list[str]]:
+    values = {key.name: getattr(server, key.name) for key in fields(server) if key.name not in ("name", "also")}
+    return {name: value for name, value in values.items() if value} | (
+        {"also": list(server.also)} if server.also else {}
+    )
 
 
 def _build_contexts(content: Any) -> Contexts:
@@ -182,7 +193,11 @@ def _build_context(name: object, values: object) -> ServerContext:
     unknown = [key for key in values if key not in allowed]
     if unknown:
         raise ValueError(f"the context {name!r} has an unknown key {unknown[0]!r}")
-    wrong = [key for key, value in values.items() if not isinstance(value, str)]
+    texts = {key: value for key, value in values.items() if key != "also"}
+    wrong = [key for key, value in texts.items() if not isinstance(value, str)]
     if wrong or "url" not in values:
         raise ValueError(f"the context {name!r} needs a text as {wrong[0] if wrong else 'url'}")
-    return ServerContext(name, **values)
+    also = values.get("also", [])
+    if not isinstance(also, list) or not all(isinstance(url, str) for url in also):
+        raise ValueError(f"the context {name!r} needs a list of URLs as also")
+    return ServerContext(name, **texts, also=tuple(also))

@@ -105,7 +105,7 @@ def read_address(settings: Settings, environ: Mapping[str, str]) -> Address:
     if "@" in urlsplit(url).netloc:
         raise UsageError(f"{SERVER_VARIABLE} has a user or a password in it", f"give the key in {KEY_VARIABLE}")
     for server in contexts.servers:
-        if server.url == url:
+        if url in (server.url, *server.also):
             return _find_context_address(contexts, server.name, environ)
     key = environ.get(KEY_VARIABLE) or None
     if url.startswith("http://") and not is_loopback(url):
@@ -128,9 +128,10 @@ def _find_context_address(contexts: Contexts, name: str, environ: Mapping[str, s
             "give a URL such as https://riseml.example.org:8443; or `riseml context` lists the names",
         ) from None
     key = environ.get(KEY_VARIABLE) or server.key or None
-    if not server.url.startswith("https://") and not is_loopback(server.url):
-        _refuse_plain_server(server.url, key, environ)
-    return Address(None, server.url, key, server.authority)
+    for url in (server.url, *server.also):
+        if not url.startswith("https://") and not is_loopback(url):
+            _refuse_plain_server(url, key, environ)
+    return Address(None, server.url, key, server.authority, server.also)
 
 
 def _refuse_plain_server(url: str, key: str | None, environ: Mapping[str, str]) -> None:
@@ -316,6 +317,11 @@ class Exchange:
         self._connections = (
             None if address.socket is None else SocketConnections(partial(self.open_socket, address.socket))
         )
+
+    def find_serving(self) -> Address:
+        """Return the address with the URL first that answered last, and is not one of a standby."""
+        url, *also = self._urls
+        return replace(self.address, url=url, also=tuple(also))
 
     def close(self) -> None:
         """Close the connections; the next request opens new ones."""

@@ -90,6 +90,10 @@ class Client:
         """Close the connections. The client stays usable: the next request opens a new connection."""
         self._exchange.close()
 
+    def find_serving(self) -> Address:
+        """Return the address with the URL first that answered last, and is not one of a standby."""
+        return self._exchange.find_serving()
+
     def call_on_silence(self, tell: Callable[[int], object], on_answer: Callable[[], object] | None = None) -> None:
         """Call `tell` with the pid of the server, or 0, when an answer does not begin for some seconds, or the
         heartbeat of a followed log stays away; and `on_answer` when the server answers again.

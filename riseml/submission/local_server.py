@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from riseml import __version__
 from riseml.base.amounts import count_noun
-from riseml.base.errors import Refused, Unreachable
+from riseml.base.errors import Refused, StandbyServer, Unreachable
 from riseml.base.wire_revision import find_package, read_revision
-from riseml.client.exchange import AnswerLate, AnswerLost, ServerAbsent
+from riseml.client.exchange import Address, AnswerLate, AnswerLost, ServerAbsent
 from riseml.client.server_client import Client, read_address
 from riseml.client.socket_http import PATIENCE
 
@@ -32,6 +32,8 @@ _START_PATIENCE = 10.0  # seconds after which a user learns that a server withou
 _MOST_REPLACED = 3  # older servers that one command replaces
 _KILLED_PAUSE = 0.1  # seconds; the pauses before servers are started again that were killed while they started grow
 _MOST_TOLD = 6  # servers that were killed while they started, after which the user learns of it
+_TAKEOVER_PATIENCE = 60.0  # seconds that a command waits for a standby to take over
+_TAKEOVER_INTERVAL = 0.5  # seconds between two looks whether it has
 _LONGEST_PAUSE = 10.0  # seconds, up to which they grow
 
 
@@ -44,14 +46,15 @@ def connect_client(settings: Settings, environ: Mapping[str, str], messages: Mes
         Unreachable: the server does not answer, or does not start.
         Refused: the server is of another revision than this command, and cannot be replaced.
     """
-    client = Client(read_address(settings, environ))
-    client.call_on_silence(
-        lambda pid: messages.say(_describe_silence(client, pid)),
-        lambda: messages.say("The riseml server answers again."),
-    )
+    client = _make_client(read_address(settings, environ), messages)
     try:
         if client.address.socket is None:
-            server = client.get_server()
+            server = _ask_team(client, messages)
+            serving = client.find_serving()
+            if serving.url != client.address.url:
+                client.close()
+                client = _turn_to(client.address, serving, settings, messages)
+                server = client.get_server()
             _check_remote_server(server, client, messages)
             _warn_of_state(server, messages)
             return client
@@ -64,6 +67,51 @@ def connect_client(settings: Settings, environ: Mapping[str, str], messages: Mes
         client.close()
         raise
     return client
+
+
+def _make_client(address: Address, messages: Messages) -> Client:
+    client = Client(address)
+    client.call_on_silence(
+        lambda pid: messages.say(_describe_silence(client, pid)),
+        lambda: messages.say("The riseml server answers again."),
+    )
+    return client
+
+
+def _ask_team(client: Client, messages: Messages) -> wire.ServerView:
+    """Return the server that answers at one of the addresses. Where all that answer are standbys, wait for one of them
+    to take over.
+
+    Raises:
+        Unreachable: no server takes over, or none is there.
+    """
+    pause = threading.Event()
+    begun = time.monotonic()
+    is_told = False
+    while True:
+        try:
+            return client.get_server()
+        except (StandbyServer, ServerAbsent) as error:
+            is_over = time.monotonic() - begun > _TAKEOVER_PATIENCE
+            if not client.address.also or is_over or (isinstance(error, ServerAbsent) and not is_told):
+                raise
+            if not is_told:
+                messages.say(f"No server of {client.address} serves now. Waiting for a standby to take over.")
+            is_told = True
+            pause.wait(_TAKEOVER_INTERVAL)
+
+
+def _turn_to(former: Address, serving: Address, settings: Settings, messages: Messages) -> Client:
+    """Return a client of the server that serves, and let the next commands ask it first."""
+    from contextlib import suppress
+
+    from riseml.client.contexts import find_context_file, read_contexts, write_contexts
+
+    messages.say(f"{former} does not serve now: commands go to {serving}.")
+    path = find_context_file(settings)
+    with suppress(OSError):  # the next command finds it out again
+        write_contexts(path, read_contexts(path).put_first(serving.url))
+    return _make_client(serving, messages)
 
 
 def check_replaceable(server: wire.ServerView) -> None:

@@ -18,6 +18,8 @@ from riseml.cli.device_login import API_KEY, log_in_at_provider
 from riseml.cli.help_text import add_subcommand
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from riseml import wire
     from riseml.client.contexts import Contexts, ServerContext
     from riseml.client.exchange import Address
@@ -32,10 +34,14 @@ _LONGEST_LINE = 4096  # bytes of a key with what surrounds it
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A context; `local` is your own server.")]
 
 
-def log_in(
+def log_in(  # noqa: PLR0913  # one parameter for each option of the command
     context: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="Where the server is: https://gpu1:8443.")],
     *,
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--also", metavar="URL", help="Where a standby of the server is; repeatable.", show_default=False),
+    ] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Call the context so. Default: the host of the URL.")
     ] = None,
@@ -66,21 +72,24 @@ def log_in(
             "give --fingerprint SHA256:..., which `riseml server init` has printed",
         )
     address = check_login_url(url)
+    standbys = _check_standbys(address, also or [])
     path = store.find_context_file(command.settings())
     contexts = store.read_contexts(path)
     own_name = store.check_context_name(name or _choose_name(address))
     before = next((server for server in contexts.servers if server.name == own_name), None)
-    if before is not None and before.url != address:
+    if before is not None and address not in (before.url, *before.also):
         raise UsageError(
             f"the context {own_name} is {before.url}", f"choose another name: `riseml login {address} --name NAME`"
         )
     trusted = _trust_server(command, address, fingerprint, before)
     authority = trusted.authority if trusted else ""
-    key = _obtain_key(command, Address(None, address, authority=authority), key_file)
-    with Client(Address(None, address, key, authority)) as client:
+    for standby in standbys:
+        _compare_standby(command, standby, authority)
+    key = _obtain_key(command, Address(None, address, authority=authority, also=standbys), key_file)
+    with Client(Address(None, address, key, authority, standbys)) as client:
         caller: wire.CallerView = client.open_accounts().get_caller()
     pin = (trusted.fingerprint, trusted.authority) if trusted else ("", "")
-    server = store.ServerContext(own_name, address, caller["user"], key, *pin)
+    server = store.ServerContext(own_name, address, caller["user"], key, *pin, also=standbys)
     store.write_contexts(path, contexts.add(server))
     if json:
         command.printer.print_json({**_show_context(server, is_current=True), "role": caller["role"]})
@@ -219,6 +228,43 @@ def check_login_url(text: str) -> str:
     return url
 
 
+def _check_standbys(url: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the addresses of standbys.
+
+    Raises:
+        UsageError: one is no address, or is there twice.
+        Refused: keys would travel without TLS.
+    """
+    standbys = [check_login_url(text) for text in texts]
+    twice = next((standby for standby in standbys if [url, *standbys].count(standby) > 1), None)
+    if twice is not None:
+        raise UsageError(f"{twice} is given twice", "give each address of the server once")
+    return tuple(standbys)
+
+
+def _compare_standby(command: CommandContext, url: str, authority: str) -> None:
+    """Check that a standby shows the certificate of the same authority as its server.
+
+    Raises:
+        Refused: it does not.
+    """
+    from riseml.base.errors import Unreachable
+    from riseml.client.server_trust import is_trusted, make_tls_context
+
+    if not url.startswith("https://"):
+        return
+    try:
+        is_same = is_trusted(url, make_tls_context(authority))
+    except Unreachable:
+        command.printer.say(f"{url} does not answer now: its certificate is compared when a command asks there.")
+        return
+    if not is_same:
+        raise Refused(
+            f"{url} shows a certificate that is not of the authority of the server, or not for this address",
+            "a standby shares the home of its server, with its authority; `names` in server.yml has the names of both",
+        )
+
+
 def _trust_server(
     command: CommandContext, url: str, fingerprint: str | None, before: ServerContext | None
 ) -> ShownCertificate | None:
@@ -333,6 +379,7 @@ def _show_context(server: ServerContext, is_current: bool) -> dict[str, str | bo
         "context": server.name,
         "current": is_current,
         "url": server.url,
+        "also": ", ".join(server.also),
         "user": server.user,
         "key": bool(server.key),
         "fingerprint": server.fingerprint,
@@ -347,6 +394,7 @@ def _show_own(command: CommandContext, contexts: Contexts) -> dict[str, str | bo
         "context": LOCAL,
         "current": contexts.current == LOCAL,
         "url": where,
+        "also": "",
         "user": "",
         "key": False,
         "fingerprint": "",

@@ -21,7 +21,7 @@ from riseml.client.contexts import (
 from riseml.client.exchange import Address, read_address
 
 GPU1 = ServerContext("gpu1", "https://gpu1:8443", "paul", "key-1", "SHA256:x", "-----BEGIN CERTIFICATE-----\n")
-LAB = ServerContext("lab", "https://lab.example.org")
+LAB = ServerContext("lab", "https://lab.example.org", also=("https://lab2.example.org",))
 
 
 def save(path: Path, text: str, mode: int = 0o600) -> Path:
@@ -72,6 +72,9 @@ def test_a_file_that_others_can_read_or_write_is_refused(tmp_path: Path, mode: i
         ("contexts: {gpu1: {uri: 'https://gpu1'}}\n", "the context 'gpu1' has an unknown key 'uri'"),
         ("contexts: {gpu1: {user: paul}}\n", "the context 'gpu1' needs a text as url"),
         ("contexts: {gpu1: {url: 8443}}\n", "the context 'gpu1' needs a text as url"),
+        ("contexts: {gpu1: {url: 'https://gpu1', also: 'https://gpu2'}}\n", "needs a list of URLs as also"),
+        ("contexts: {gpu1: {url: 'https://gpu1', also: [8443]}}\n", "needs a list of URLs as also"),
+        ("contexts: {gpu1: {url: 'https://gpu1', also: {gpu2: 8443}}}\n", "needs a list of URLs as also"),
         ("contexts: {1: {url: 'https://gpu1'}}\n", "the context 1 is a map of "),
         ("a: !!python/object/apply:os.system ['true']\n", "config:1 cannot be used: could not determine a constructor"),
         ("\0\n", "cannot be used"),
@@ -97,7 +100,9 @@ def test_commands_go_to_the_current_context_and_the_variable_names_another(tmp_p
     assert read_address(settings, {}) == Address(settings.socket)
     write_contexts(tmp_path / "config", NO_CONTEXTS.add(LAB).add(GPU1))
     assert read_address(settings, {}) == gpu1
-    assert read_address(settings, {"RISEML_SERVER": "lab"}) == Address(None, LAB.url)
+    lab = Address(None, LAB.url, also=LAB.also)
+    assert read_address(settings, {"RISEML_SERVER": "lab"}) == lab
+    assert read_address(settings, {"RISEML_SERVER": LAB.also[0]}) == lab
     assert read_address(settings, {"RISEML_SERVER": "local"}) == Address(settings.socket)
     assert read_address(settings, {"RISEML_SERVER": f"{GPU1.url}/"}) == gpu1
     assert read_address(settings, {"RISEML_API_KEY": "other"}).key == "other"
@@ -109,9 +114,22 @@ def test_commands_go_to_the_current_context_and_the_variable_names_another(tmp_p
         assert "riseml context" in (raised.value.hint or "")
 
 
+def test_the_address_that_serves_comes_first() -> None:
+    before = Contexts("gpu1", (GPU1, LAB))
+    after = before.put_first("https://lab2.example.org")
+    assert after.find("lab") == ServerContext("lab", "https://lab2.example.org", also=("https://lab.example.org",))
+    assert (after.current, after.find("gpu1")) == ("gpu1", GPU1)
+    assert after.put_first("https://lab.example.org") == before
+    assert before.put_first("https://other") == before
+
+
 def test_the_key_of_a_context_never_travels_without_tls(tmp_path: Path) -> None:
     settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data")
     write_contexts(tmp_path / "config", NO_CONTEXTS.add(ServerContext("gpu1", "http://gpu1:8080", key="key-1")))
+    with pytest.raises(Refused, match="a key is never sent without TLS"):
+        read_address(settings, {})
+    standby = ServerContext("gpu1", "https://gpu1", key="key-1", also=("http://gpu2:8080",))
+    write_contexts(tmp_path / "config", NO_CONTEXTS.add(standby))
     with pytest.raises(Refused, match="a key is never sent without TLS"):
         read_address(settings, {})
     write_contexts(tmp_path / "config", NO_CONTEXTS.add(ServerContext("here", "http://127.0.0.1:8080", key="key-1")))

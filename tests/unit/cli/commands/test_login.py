@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from riseml.base.settings import Settings
 from riseml.cli.context import CommandContext
 from riseml.client.contexts import read_contexts
+from riseml.server.standby.answers import StandbyApi, StandbyListener
+from riseml.server.standby.turn import Awaited
 from tests.unit.cli.accounts import CALLER, SECRET
 from tests.unit.cli.conftest import Riseml
 from tests.unit.cli.fake_server import FakeServer
@@ -105,3 +109,39 @@ def test_a_login_that_fails_keeps_nothing(
     assert "Traceback" not in ended.err
     assert not (tmp_path / "home" / "config").exists()
     assert len(fake_server.asked) <= 2 + 600
+
+
+def test_commands_turn_to_the_server_that_has_taken_over_and_say_so_once(
+    log_in: Riseml, riseml: Riseml, fake_server: FakeServer, tmp_path: Path
+) -> None:
+    settings = Settings(tmp_path, tmp_path / "output", tmp_path / "data")
+    awaited = Awaited("process 7 on gpu1", address=fake_server.url)
+    environ = {"RISEML_HOME": str(tmp_path / "home")}
+    (tmp_path / "key").write_text(SECRET)
+    waiting = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{waiting.getsockname()[1]}"
+    with StandbyListener(StandbyApi(settings, lambda: awaited, is_public=True), waiting):
+        words = ("login", url, "--also", fake_server.url, "--name", "lab", "--key-file", str(tmp_path / "key"))
+        assert riseml(*words, environ=environ).code == 0
+        told = [riseml("status", environ=environ).err for _ in range(2)]
+    assert told == [f"{url} does not serve now: commands go to {fake_server.url}.\n", ""]
+    lab = read_contexts(tmp_path / "home" / "config").find("lab")
+    assert (lab.url, lab.also) == (fake_server.url, (url,))
+    assert f"Also: {url}\n" in riseml("context", "show", "lab", environ=environ).out
+
+
+@pytest.mark.parametrize(
+    ("also", "code", "problem"),
+    [
+        ("gpu2 8443", 2, "'gpu2 8443' is not the address of a server"),
+        ("http://gpu2:8443", 4, "http://gpu2:8443 is not encrypted"),
+        ("{url}", 2, "is given twice"),
+    ],
+)
+def test_the_address_of_a_standby_is_checked(
+    log_in: Riseml, fake_server: FakeServer, also: str, code: int, problem: str
+) -> None:
+    ended = log_in("--also", also.format(url=fake_server.url))
+    assert ended.code == code
+    assert problem in ended.err
+    assert fake_server.asked == []
