@@ -5,6 +5,7 @@ from __future__ import annotations
 import pwd
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from starlette.types import ASGIApp
 
@@ -12,6 +13,7 @@ from riseml.model import Owner
 from riseml.server.clock import now
 from riseml.server.gate.key_authenticator import KeyAuthenticator
 from riseml.server.gate.key_gate import KeyGate
+from riseml.server.gate.scrape_key import ScrapeKey
 from riseml.server.gate.session_authenticator import SessionAuthenticator, SessionParts
 from riseml.server.gate.team_gate import TeamGate
 from riseml.server.oidc.admission import Admission
@@ -59,7 +61,8 @@ def make_team_gate(
     )
     authenticator = SessionAuthenticator(parts, keys)
     entrance = TeamEntrance(authenticator, stores.sessions, sign, logins=logins)
-    return TeamGate(KeyGate(api, authenticator), WebAuth(api, entrance, read_assets(), None))
+    scrape_key = None if config.scrape_key_file is None else ScrapeKey(Path(config.scrape_key_file))
+    return TeamGate(KeyGate(api, authenticator, scrape_key), WebAuth(api, entrance, read_assets(), None))
 
 
 def _make_logins(

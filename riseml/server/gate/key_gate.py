@@ -17,9 +17,11 @@ from riseml.model import Caller
 from riseml.server.gate.open_requests import answer_while_valid
 from riseml.server.gate.refusals import refuse
 from riseml.server.gate.request_caller import set_caller
+from riseml.server.gate.scrape_key import SCRAPER, ScrapeKey
 
 _BEARER = re.compile(r"Bearer +(.+)", re.ASCII | re.IGNORECASE | re.DOTALL)
 _LONGEST_TOKEN = 8192  # characters; what is longer is cut, and is nobody's
+_METRICS = "/metrics"
 _HEALTH = "/health"  # the one address that answers without a key, for whoever watches whether the server is there
 
 log = logging.getLogger(__name__)
@@ -46,11 +48,17 @@ class KeyGate:
     """The application at a listener on TCP; requests with a key go on to `api`, as those of the unix socket.
 
     Names of hosts and origins are checked before it (the listener knows its names).
+
+    Args:
+        api: answers.
+        authenticator: knows keys and sessions.
+        scrape_key: opens /metrics, and nothing else; None: only keys of users do.
     """
 
-    def __init__(self, api: ASGIApp, authenticator: Authenticator) -> None:
+    def __init__(self, api: ASGIApp, authenticator: Authenticator, scrape_key: ScrapeKey | None = None) -> None:
         self._api = api
         self._authenticator = authenticator
+        self._scrape_key = scrape_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -59,6 +67,10 @@ class KeyGate:
             return
         try:
             token = _find_token(scope)
+            if await self._is_scrape(scope, token):
+                set_caller(scope, SCRAPER)
+                await self._api(scope, receive, send)
+                return
             client = scope.get("client")
             address = client[0] if client else "unknown"
             set_caller(scope, await asyncio.to_thread(self._authenticator.find_caller, token, address))
@@ -69,6 +81,11 @@ class KeyGate:
         running = self._api(scope, receive, answer.send)
         if not await answer_while_valid(running, lambda: is_still_valid(self._authenticator, token)):
             await answer.end(scope, receive)
+
+    async def _is_scrape(self, scope: Scope, token: str) -> bool:
+        """Return True for a request that only reads /metrics, with the key of the scraper."""
+        is_read = scope["type"] == "http" and scope["path"] == _METRICS and scope["method"] in ("GET", "HEAD")
+        return self._scrape_key is not None and is_read and await asyncio.to_thread(self._scrape_key.is_right, token)
 
 
 def is_still_valid(authenticator: Authenticator, token: str) -> bool:
