@@ -13,6 +13,9 @@ import string
 import zlib
 
 KEY_PREFIX = "riseml_"
+SESSION_PREFIX = "riseml_session_"
+"""Begins the secret of each session, so that a scanner of files recognises it."""
+
 SHOWN_CHARACTERS = 8
 """How many of the last characters of a key lists show."""
 

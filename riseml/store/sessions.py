@@ -16,13 +16,11 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from riseml.base.api_keys import SESSION_PREFIX
 from riseml.base.errors import StoreError
 from riseml.base.records import dataclass
 from riseml.store.database import Database
 from riseml.store.schema import sessions
-
-SESSION_PREFIX = "riseml_session_"
-"""Begins the secret of each session, so that a scanner of files recognises it."""
 
 _SECRET_BYTES = 32
 _ID_BYTES = 8

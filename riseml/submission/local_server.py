@@ -13,7 +13,8 @@ from riseml import __version__
 from riseml.base.amounts import count_noun
 from riseml.base.errors import Refused, StandbyServer, Unreachable
 from riseml.base.wire_revision import find_package, read_revision
-from riseml.client.exchange import Address, AnswerLate, AnswerLost, ServerAbsent
+from riseml.client.contexts import find_context_file, read_contexts
+from riseml.client.exchange import SERVER_VARIABLE, Address, AnswerLate, AnswerLost, ServerAbsent
 from riseml.client.server_client import Client, read_address
 from riseml.client.socket_http import PATIENCE
 
@@ -58,7 +59,7 @@ def connect_client(settings: Settings, environ: Mapping[str, str], messages: Mes
             _check_remote_server(server, client, messages)
             _warn_of_state(server, messages)
             return client
-        server = ensure_server(client, settings, messages.say)
+        server = probe_server(client) or _start_own_server(client, settings, environ, messages)
         if _is_stale(server):
             server = _replace_server(client, settings, server, messages)
         _warn_of_state(server, messages)
@@ -67,6 +68,19 @@ def connect_client(settings: Settings, environ: Mapping[str, str], messages: Mes
         client.close()
         raise
     return client
+
+
+def _start_own_server(
+    client: Client, settings: Settings, environ: Mapping[str, str], messages: Messages
+) -> wire.ServerView:
+    """Start the user's own server. One who has logged in elsewhere learns that this is not the server there."""
+    servers = read_contexts(find_context_file(settings)).servers
+    if servers and not environ.get(SERVER_VARIABLE):
+        names = ", ".join(server.name for server in servers)
+        messages.say(
+            f"Starting your own server, because no login is current; `riseml context use NAME` goes elsewhere: {names}."
+        )
+    return _start_server(client, settings, messages.say, None)
 
 
 def _make_client(address: Address, messages: Messages) -> Client:
@@ -105,7 +119,7 @@ def _turn_to(former: Address, serving: Address, settings: Settings, messages: Me
     """Return a client of the server that serves, and let the next commands ask it first."""
     from contextlib import suppress
 
-    from riseml.client.contexts import find_context_file, read_contexts, write_contexts
+    from riseml.client.contexts import write_contexts
 
     messages.say(f"{former} does not serve now: commands go to {serving}.")
     path = find_context_file(settings)

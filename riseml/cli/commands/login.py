@@ -108,7 +108,8 @@ def log_out(
 ) -> None:
     """Forget the key of a server. Its pinned certificate stays.
 
-    The key itself stays valid: `riseml key revoke` ends it everywhere.
+    A login at your organisation's provider ends at the server, too. A key itself stays valid: `riseml key revoke`
+    ends it everywhere.
     """
     from dataclasses import replace
 
@@ -121,14 +122,44 @@ def log_out(
     if chosen == LOCAL:
         raise UsageError("your own server has no key to forget", "`riseml context` shows where you have logged in")
     server = contexts.find(chosen)
+    has_ended = _end_session(command, server)
     servers = tuple(replace(other, key="") if other is server else other for other in contexts.servers)
     write_contexts(path, Contexts(LOCAL if contexts.current == chosen else contexts.current, servers))
     if json:
-        command.printer.print_json({"context": server.name, "had_key": bool(server.key)})
+        values = {"context": server.name, "had_key": bool(server.key), "session_ended": has_ended}
+        command.printer.print_json(values)
+        return
+    lines = [f"There was no key of {server.url}."]
+    if has_ended:
+        lines = [f"Logged {server.user or 'a user'} out of {server.url}: the session has ended there."]
     elif server.key:
-        command.printer.print_lines([f"Forgot the key of {server.user or 'a user'} at {server.url}."])
-    else:
-        command.printer.print_lines([f"There was no key of {server.url}."])
+        lines = [f"Forgot the key of {server.user or 'a user'} at {server.url}."]
+    if contexts.current == chosen:
+        lines.append(f"Commands go to your own server now; `riseml login {server.url}` goes back.")
+    command.printer.print_lines(lines)
+
+
+def _end_session(command: CommandContext, server: ServerContext) -> bool:
+    """End the session of a login at the provider. Return False for a key, and where the server did not end it."""
+    from riseml.base.api_keys import SESSION_PREFIX
+    from riseml.base.errors import RisemlError, Unauthenticated
+    from riseml.client.server_client import Address, Client
+
+    if not server.key.startswith(SESSION_PREFIX):
+        return False
+    try:
+        with Client(Address(None, server.url, server.key, server.authority, server.also)) as client:
+            accounts = client.open_accounts()
+            accounts.end_session(accounts.get_caller()["key"])
+    except Unauthenticated:
+        return True  # it has ended already
+    except RisemlError as error:
+        command.printer.warn(
+            f"the session has not ended at {server.url}: {error.message}; log in again and run `riseml session list`"
+            " to end it, or it ends by itself after a while without use"
+        )
+        return False
+    return True
 
 
 @context_app.callback(invoke_without_command=True)

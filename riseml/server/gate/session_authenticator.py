@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
+from riseml.base.api_keys import SESSION_PREFIX
 from riseml.base.errors import NotFound
 from riseml.base.records import dataclass
 from riseml.base.roles import Scope
 from riseml.model import Caller, Owner
 from riseml.server.gate.key_gate import Authenticator
 from riseml.store.accounts import AccountStore, ApiKey, User
-from riseml.store.sessions import SESSION_PREFIX, Session, SessionStore
+from riseml.store.sessions import Session, SessionStore
 from riseml.store.team_projects import TeamProjectStore
 
 _REMEMBERED = 2.0  # seconds for which the rights of a session are taken without a look into the store

@@ -26,6 +26,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope
 
 from riseml import wire
+from riseml.base.api_keys import SESSION_PREFIX
 from riseml.base.errors import RisemlError, Unauthenticated
 from riseml.base.records import dataclass
 from riseml.server.clock import now
@@ -40,7 +41,7 @@ from riseml.server.oidc.provider import LoggedIn, Provider
 from riseml.server.oidc.refresh import seal_refresh
 from riseml.server.web.entrance import check_origin
 from riseml.server.web.page_proofs import PageProofs
-from riseml.store.sessions import LIVES, SESSION_PREFIX, Session, SessionKind, SessionOrigin, SessionStore
+from riseml.store.sessions import LIVES, Session, SessionKind, SessionOrigin, SessionStore
 
 COOKIE = "__Host-riseml"
 """The cookie of a session. Browsers take this name only with Secure, for all paths of one host, from that host."""

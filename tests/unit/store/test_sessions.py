@@ -10,9 +10,10 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
+from riseml.base.api_keys import SESSION_PREFIX
 from riseml.store.database import Database
 from riseml.store.schema import sessions
-from riseml.store.sessions import LIVES, SESSION_PREFIX, SessionKind, SessionOrigin, SessionStore
+from riseml.store.sessions import LIVES, SessionKind, SessionOrigin, SessionStore
 from tests.unit.store.submissions import NOW
 
 

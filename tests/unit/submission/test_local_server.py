@@ -21,6 +21,7 @@ from riseml.base.errors import Refused, StoreError, Unreachable
 from riseml.base.settings import Settings, read_settings
 from riseml.cli.output.printer import Printer
 from riseml.client import socket_http
+from riseml.client.contexts import LOCAL, Contexts, ServerContext, write_contexts
 from riseml.client.server_client import Address, Client
 from riseml.submission import local_server
 from riseml.submission.local_server import VersionComparison, compare_versions, connect_client, ensure_server
@@ -423,3 +424,26 @@ def test_versions_have_an_order(older: str, newer: str) -> None:
 def test_versions_may_be_the_same(one: str, other: str) -> None:
     assert compare_versions(one, other) is VersionComparison.SAME
     assert compare_versions(other, one) is VersionComparison.SAME
+
+
+def test_a_user_who_has_logged_in_elsewhere_learns_that_the_own_server_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object) -> None:
+        raise Unreachable("the riseml server did not start")
+
+    def connect(environ: dict[str, str]) -> str:
+        printer = Printer(io.StringIO(), io.StringIO())
+        own = {"RISEML_HOME": str(tmp_path), **environ}
+        with pytest.raises(Unreachable):
+            connect_client(read_settings(own), own, printer)
+        assert isinstance(printer.err, io.StringIO)
+        return printer.err.getvalue()
+
+    monkeypatch.setattr(local_server, "_start_server", start)
+    assert connect({}) == ""
+    write_contexts(tmp_path / "config", Contexts(LOCAL, (ServerContext("gpu1", "https://gpu1:8443"),)))
+    assert connect({}) == (
+        "Starting your own server, because no login is current; `riseml context use NAME` goes elsewhere: gpu1.\n"
+    )
+    assert connect({"RISEML_SERVER": "local"}) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 from typing import Any
@@ -145,3 +146,42 @@ def test_the_address_of_a_standby_is_checked(
     assert ended.code == code
     assert problem in ended.err
     assert fake_server.asked == []
+
+
+SESSION_SECRET = "riseml_session_" + "y" * 43
+
+
+@pytest.mark.parametrize(
+    ("status", "ended", "told"),
+    [
+        (200, True, "Logged paul out of {url}: the session has ended there.\n"),
+        (401, True, "Logged paul out of {url}: the session has ended there.\n"),
+        (503, False, "Forgot the key of paul at {url}.\n"),
+    ],
+)
+def test_logout_ends_the_session_of_a_login_at_the_provider(
+    log_in: Riseml, riseml: Riseml, fake_server: FakeServer, tmp_path: Path, status: int, told: str, *, ended: bool
+) -> None:
+    environ = {"RISEML_HOME": str(tmp_path / "home")}
+    fake_server.answers["POST /login/device/session"] = (200, {**CONFIRMED, "secret": SESSION_SECRET})
+    assert log_in(asks=True).code == 0
+    fake_server.answers["POST /sessions/5f0c1a2b3d/end"] = (200, {"user": "paul", "sessions": []})
+    if status != 200:
+        kind = {401: "Unauthenticated", 503: "StoreError"}[status]
+        fake_server.refuse("POST /sessions/5f0c1a2b3d/end", kind, "the store does not answer", status=status)
+    done = riseml("logout", environ=environ)
+    back = f"Commands go to your own server now; `riseml login {fake_server.url}` goes back.\n"
+    assert (done.code, done.out) == (0, told.format(url=fake_server.url) + back)
+    assert ("has not ended at" in done.err) == (not ended)
+    assert "POST /sessions/5f0c1a2b3d/end" in fake_server.asked
+    assert find_key(tmp_path) == ""
+    again = riseml("logout", "lab", "--json", environ=environ)
+    assert json.loads(again.out) == {"context": "lab", "had_key": False, "session_ended": False}
+
+
+def test_logout_leaves_a_key_as_it_is(log_in: Riseml, riseml: Riseml, fake_server: FakeServer, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(SECRET)
+    assert log_in("--key-file", str(tmp_path / "key")).code == 0
+    done = riseml("logout", environ={"RISEML_HOME": str(tmp_path / "home")})
+    assert done.out.startswith(f"Forgot the key of paul at {fake_server.url}.\n")
+    assert not [route for route in fake_server.asked if "sessions" in route]
