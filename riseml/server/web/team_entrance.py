@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from html import escape
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import parse_qs
@@ -22,7 +23,7 @@ from urllib.parse import parse_qs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request, cookie_parser
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope
 
 from riseml import wire
@@ -52,6 +53,7 @@ LOGIN = "/v1/login"
 _LOGIN_COOKIE = "__Host-riseml-login"
 _LONGEST_LOGIN = 4096  # bytes of a request
 _COMMAND_ADDRESSES = ("/v1/login/device", "/v1/login/device/session")
+_BROWSER_ADDRESSES = ("/login/provider", "/login/return")
 _NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -126,6 +128,8 @@ class TeamEntrance:
         except ValidationError:
             return refuse(HTTPStatus.BAD_REQUEST, "the request is not as this address wants it", "see docs/json.md")
         except RisemlError as error:
+            if scope["path"] in _BROWSER_ADDRESSES and "text/html" in Headers(scope=scope).get("accept", ""):
+                return _show_failure(error)
             return refuse(HTTPStatus(error.http_status), error.message, error.hint or "log in again")
 
     async def _answer_login(self, scope: Scope, receive: Receive) -> Response | None:
@@ -219,6 +223,22 @@ class TeamEntrance:
 
     def _name_for_page(self, session: Session) -> str:
         return f"{session.id}.{self._proofs.make_key(session.id)}"
+
+
+def _show_failure(error: RisemlError) -> Response:
+    """Return a page about a login that has failed, for the browser that the provider has sent back. It has no style
+    and no script.
+    """
+    sentences = [f"{text[:1].upper()}{text[1:]}." for text in (error.message, error.hint) if text]
+    words = "".join(f"<p>{escape(sentence)}</p>\n" for sentence in sentences)
+    page = (
+        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><title>Login to riseml</title></head>\n'
+        f"<body>\n<h1>You are not logged in</h1>\n{words}"
+        '<p><a href="/login/provider">Log in again</a> or <a href="/">go to the first page</a>.</p>\n</body>\n</html>\n'
+    )
+    return HTMLResponse(page, error.http_status, _NO_STORE)
 
 
 def _make_origin(scope: Scope, user: str, kind: SessionKind, key: str = "") -> SessionOrigin:

@@ -274,3 +274,29 @@ def test_what_is_wrong_in_server_yml_is_a_sentence(
         answer = person.come_back(person.confirm(url.replace("client_id=other", "client_id=riseml")))
     assert find_problem(answer).startswith(sentence)
     database.close()
+
+
+@pytest.mark.parametrize(
+    ("claims", "query", "sentence"),
+    [
+        ({"groups": []}, None, "<p>&#x27;paul&#x27; may not use this server: none of their groups has a role here."),
+        ({"preferred_username": "<b>x</b>"}, None, "<p>&#x27;&lt;b&gt;x&lt;/b&gt;&#x27; is not a name for a user"),
+        ({}, "state=x&code=y", "<p>"),
+        ({}, "error=access_denied", "<p>"),
+    ],
+)
+def test_a_browser_whose_login_has_failed_gets_a_page_with_a_way_back(
+    team: TeamServer, person: Person, claims: dict[str, object], query: str | None, sentence: str
+) -> None:
+    person.say(**{"preferred_username": "paul", **claims})
+    place = person.confirm(person.begin()).removeprefix(ORIGIN)
+    path = place if query is None else f"/login/return?{query}"
+    answer = team.ask("GET", path, {"cookie": person.cookie, "accept": "text/html,*/*;q=0.8"})
+    page = answer.body.decode()
+    assert answer.status in (400, 403)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "<h1>You are not logged in</h1>" in page and sentence in page
+    assert '<a href="/login/provider">Log in again</a>' in page
+    assert "<script" not in page and "{" not in page
+    assert "set-cookie" not in answer.headers
