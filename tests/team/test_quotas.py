@@ -112,6 +112,17 @@ def test_sentence_22_only_an_admin_sets_quotas_and_goes_before_others(scene: Key
     )
     assert submit(scene, "admin", priority=5).status_code == 201
     assert submit(scene, "paul", priority=-5).status_code == 201
+    scene.ask("POST", "/projects", "admin", body={"name": "vision"})
+    for path, words in (
+        ("user/pual", ("there is no user pual", "do you mean paul? `riseml user list` shows them")),
+        ("user/nobody-here", ("there is no user nobody-here", "`riseml user list` shows them")),
+        ("project/visoin", ("there is no team project visoin", "do you mean vision? `riseml project list` shows them")),
+        ("project/paul", ("there is no team project paul", "`riseml project list` shows them")),
+    ):
+        answer = scene.ask("POST", f"/quotas/{path}", "admin", body={"gpus": 1})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["message"], error["hint"]) == (404, *words)
+    assert scene.ask("POST", "/quotas/project/vision", "admin", body={"gpus": 1}).status_code == 200
     wrong: tuple[dict[str, object], ...] = (
         {"gpus": -1},
         {"gpus": 1.5},

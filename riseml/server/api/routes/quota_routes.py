@@ -22,6 +22,7 @@ from riseml.server.api.views.usage_views import measure_gpu_use, show_usage
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services, TeamParts
+from riseml.spec.schema.near_words import suggest_word
 from riseml.store.placements import PlacementRecord
 from riseml.store.samples.sample_rows import SampleRow, Span
 
@@ -53,6 +54,7 @@ def add_quota_routes(router: APIRouter, services: Services) -> None:
     ) -> wire.QuotaView:
         team = _require_team(services)
         account = Account(kind, check_account_name(kind.value, name))
+        _require_account(account, services)
         limits = _read_limits(change)
         defaults = [FIELDS[limit] for limit in change.get("defaults", [])]
         if kind is AccountKind.USER and "weight" in change:
@@ -82,6 +84,24 @@ def _require_team(services: Services) -> TeamParts:
             "a server of a team has them: `RISEML_HOME/server.yml` makes it one",
         )
     return services.team
+
+
+def _require_account(account: Account, services: Services) -> None:
+    """Check that there is such a user or team project; one that was removed may still have a quota to change.
+
+    Raises:
+        NotFound: there is none.
+    """
+    stores = services.stores
+    is_user = account.kind is AccountKind.USER
+    names = [user.name for user in stores.accounts.list_users()] if is_user else []
+    names += [] if is_user else [project.name for project in stores.team_projects.list_projects()]
+    if account.name in names or account in stores.quotas.load():
+        return
+    near = suggest_word(account.name, names)
+    question = f"do you mean {near}? " if near else ""
+    noun = "user" if is_user else "team project"
+    raise NotFound(f"there is no {noun} {account.name}", f"{question}`riseml {account.kind.value} list` shows them")
 
 
 def _choose_accounts(caller: Caller, user: str | None, project: str | None, services: Services) -> list[Account]:
