@@ -156,6 +156,11 @@ class Settings:
         return self.secrets_key or self.home / "variables.key"
 
     @property
+    def former_key_file(self) -> Path | None:
+        """The file of keys that sealed before server.yml named another one; None: it names none."""
+        return None if self.secrets_key is None else self.home / "variables.key"
+
+    @property
     def database(self) -> str:
         """SQLAlchemy's URL of the store."""
         return self.store or f"sqlite:///{self.home / 'riseml.db'}"

@@ -108,7 +108,7 @@ from riseml.store.provider_subjects import ProviderSubjects
 from riseml.store.quota_admission import QuotaAdmission
 from riseml.store.quotas import QuotaStore
 from riseml.store.samples.sample_store import SampleStore
-from riseml.store.sealed_variables import VariableSeals
+from riseml.store.sealed_variables import VariableSeals, make_seals
 from riseml.store.searches import SearchStore
 from riseml.store.secret_store import SecretStore
 from riseml.store.sessions import SessionStore
@@ -246,7 +246,7 @@ def _make_services(
     experiments = ExperimentStore(database, _make_journal(settings.home))
     server = experiments.load_server_id()
     record_server(settings, server)
-    stores = _open_stores(settings, database, experiments, VariableSeals(settings.key_file, server))
+    stores = _open_stores(settings, database, experiments, make_seals(settings, server))
     stores.seals.seal_earlier_values(experiments.reseal_variables)
     stores.secrets.erase_closed()  # of runs that an earlier server has closed
 

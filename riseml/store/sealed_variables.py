@@ -27,6 +27,7 @@ from pathlib import Path
 from riseml.base.errors import EngineError, StoreError, advise_on_write
 from riseml.base.folders import read_private_file
 from riseml.base.records import dataclass
+from riseml.base.settings import Settings
 from riseml.model import Environment, Experiment
 from riseml.store.projects.packs import flush_folder
 
@@ -53,6 +54,7 @@ class VariableSeals:
 
     file: Path  # of the keys
     server: str  # its id
+    former: Path | None = None  # the file of keys before server.yml named another: its keys open, and seal nothing
 
     def seal(self, user: str, number: int, variables: Environment) -> Environment:
         """Return variables with sealed values; makes the key of the home when it has none.
@@ -85,7 +87,7 @@ class VariableSeals:
             EngineError: it was sealed with another key, for another place, or not at all (permanent).
             Refused: another user may read the key.
         """
-        return _open(self._read_keys()[0], self._name_place(place), stored, self.file)
+        return _open(self._list_opening_keys(), self._name_place(place), stored, self.file)
 
     def open(self, experiment: Experiment) -> Environment:
         """Return the variables of an experiment with their values.
@@ -96,7 +98,7 @@ class VariableSeals:
         """
         if not experiment.environment:
             return ()
-        keys = self._read_keys()[0]
+        keys = self._list_opening_keys()
         user = experiment.owner.user
         number = experiment.number
         return tuple(
@@ -117,10 +119,12 @@ class VariableSeals:
         if is_current:
             return
         key = keys[0] if keys else self._make_key(mark=b"")
+        opening = [key, *self._read_former_keys()]
 
         def reseal(user: str, number: int, stored: Environment) -> Environment:
             opened = tuple(
-                (name, _open_earlier([key], self._name(user, number, name), value, self.file)) for name, value in stored
+                (name, _open_earlier(opening, self._name(user, number, name), value, self.file))
+                for name, value in stored
             )
             return self._seal_with(key, user, number, opened)
 
@@ -143,6 +147,7 @@ class VariableSeals:
         keys = self._find_keys()
         fresh = secrets.token_bytes(_KEY)
         self._write_keys([fresh, *keys])
+        keys += self._read_former_keys()
 
         def reseal(user: str, number: int, stored: Environment) -> Environment:
             opened = tuple(
@@ -192,6 +197,13 @@ class VariableSeals:
                 )
         return keys
 
+    def _list_opening_keys(self) -> list[bytes]:
+        """Return the keys that open values, those of a former file last."""
+        return [*self._read_keys()[0], *self._read_former_keys()]
+
+    def _read_former_keys(self) -> list[bytes]:
+        return [] if self.former is None else VariableSeals(self.former, self.server)._read_keys()[0]
+
     def _read_keys(self) -> tuple[list[bytes], bool]:
         """Return the keys, none when there is no file or a damaged one; and whether this version has written them."""
         content = read_private_file(self.file, _MOST_READ) or b""
@@ -229,6 +241,11 @@ class VariableSeals:
             raise _explain_failure(self.file, error) from error
         finally:
             part.unlink(missing_ok=True)
+
+
+def make_seals(settings: Settings, server: str) -> VariableSeals:
+    """Return what seals and opens the values of a server with these settings."""
+    return VariableSeals(settings.key_file, server, settings.former_key_file)
 
 
 def _seal(key: bytes, place: bytes, value: str) -> str:

@@ -29,7 +29,7 @@ from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.spec.pool.types import CacheSpec, Volume
 from riseml.spec.scalars.data_url import DataScheme, DataUrl, parse_data_url
-from riseml.store.sealed_variables import VariableSeals
+from riseml.store.sealed_variables import make_seals
 
 _MIB = 1 << 20
 _DEFAULT_FOLDER = "data-cache"
@@ -115,7 +115,7 @@ class DataFetcher:
         stop = self._running.setdefault(experiment.id, threading.Event())
         cache = self._find_cache()
         try:
-            variables = VariableSeals(self._hosts.settings.key_file, self._server).open(experiment)
+            variables = make_seals(self._hosts.settings, self._server).open(experiment)
             with ExitStack() as hold:
                 fetch = _Fetch(experiment, cache, self._spec.size * _MIB, report, stop, hold, variables)
                 sources = [(source.folder, parse_data_url(source.url)) for source in experiment.plan.policy.data]

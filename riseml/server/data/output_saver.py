@@ -45,7 +45,7 @@ from riseml.server.log_line import LogLine, write_line
 from riseml.spec.config.types import SaveSection
 from riseml.spec.scalars.data_url import DataUrl, parse_data_url
 from riseml.spec.scalars.globs import parse_glob
-from riseml.store.sealed_variables import VariableSeals
+from riseml.store.sealed_variables import make_seals
 from riseml.wire.capsules import CAPSULE_FOLDER
 
 _FOLDER = "saves"
@@ -338,7 +338,7 @@ class OutputSaver:
             base = replace(base, names=(*base.names, *output_folder(experiment).parts))
         home = self._hosts.settings.home
         store = find_save_store(read_stores(home), base)
-        seals = VariableSeals(self._hosts.settings.key_file, self._server)
+        seals = make_seals(self._hosts.settings, self._server)
         store = add_passed_keys(store, keys or seals.open(experiment))
         head = self._make_head(experiment)
         try:

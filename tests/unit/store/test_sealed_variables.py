@@ -12,11 +12,13 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from riseml.base.errors import EngineError, Refused, StoreError
+from riseml.base.settings import Settings
 from riseml.model import Environment, Experiment, Owner
 from riseml.planning.plan import first_jobs
+from riseml.store import sealed_variables
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
-from riseml.store.sealed_variables import _MARK, Reseal, VariableSeals
+from riseml.store.sealed_variables import _MARK, Reseal, ResealText, VariableSeals
 from tests.unit.control.simulation import make_experiment, make_plan
 
 VARIABLES = (("TOKEN", "s3cret" * 50), ("EMPTY", ""), ("NAME", "töaster \udcff"), ("OWN", "sealed:2:AAAA"))
@@ -52,6 +54,36 @@ def test_values_are_read_with_the_key_of_the_home_alone(tmp_path: Path) -> None:
         with pytest.raises(EngineError, match="the value of TOKEN cannot be read") as raised:
             one.open(keep(sealed))
         assert raised.value.permanent
+
+
+def test_values_from_before_another_file_was_named_open_with_their_own_key(tmp_path: Path) -> None:
+    """As when the admin of a home with sealed values writes `secrets_key` into its server.yml."""
+    home = tmp_path / "home"
+    before = make_seals(home)
+    stored = before.seal("paul", 4, VARIABLES)
+    text = before.seal_text(("secret", "user", "paul", "hf"), "token-of-paul")
+    settings = Settings(home, home, home, secrets_key=tmp_path / "secrets.key")
+    variables, texts = [stored], [text]
+
+    def reseal_all(reseal: Reseal) -> None:
+        variables.append(reseal("paul", 4, variables[-1]))
+
+    def reseal_texts(reseal: ResealText) -> None:
+        texts.append(reseal(("secret", "user", "paul", "hf"), texts[-1]))
+
+    after = sealed_variables.make_seals(settings, "5e17e4")
+    assert after.file == tmp_path / "secrets.key"
+    after.seal_earlier_values(reseal_all)
+    alone = VariableSeals(after.file, "5e17e4")
+    assert alone.open(keep(variables[-1])) == VARIABLES
+    assert after.open(keep(stored)) == VARIABLES, "a former value, as in a backup"
+    assert after.open_text(("secret", "user", "paul", "hf"), texts[-1]) == "token-of-paul"
+    with pytest.raises(EngineError):
+        alone.open_text(("secret", "user", "paul", "hf"), texts[-1])
+    after.rotate(reseal_all, reseal_texts)
+    assert alone.open_text(("secret", "user", "paul", "hf"), texts[-1]) == "token-of-paul"
+    with pytest.raises(EngineError):
+        before.open(keep(after.seal("paul", 4, VARIABLES)))
 
 
 def test_a_value_that_was_changed_or_is_not_sealed_is_refused(tmp_path: Path) -> None:
