@@ -62,7 +62,7 @@ class DataView:
     """The data of one experiment, where its hosts have it."""
 
     folder: str  # with a link to each part, for jobs that are processes
-    # names below the data folder of the jobs, and the folders of the host or its volumes
+    # paths in the data folder of the jobs (empty: the folder itself), and the folders of the host or its volumes
     parts: tuple[tuple[str, str | Volume], ...] = ()
 
 
@@ -271,9 +271,10 @@ def job_mounts(experiment: Experiment, target: LaunchTarget) -> tuple[Mount, ...
 
 
 def _mount_data(name: str, place: str | Volume) -> Mount:
+    target = f"{DATA}/{name}" if name else DATA
     if isinstance(place, Volume):
-        return Mount(place.name, f"{DATA}/{name}", read_only=True, volume=place)
-    return Mount(place, f"{DATA}/{name}", read_only=True)
+        return Mount(place.name, target, read_only=True, volume=place)
+    return Mount(place, target, read_only=True)
 
 
 def _reading_mounts(experiment: Experiment, roots: StorageRoots) -> tuple[Mount, ...]:

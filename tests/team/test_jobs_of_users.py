@@ -48,8 +48,10 @@ IMAGES = "images: ['python:*', 'riseml-test/*']\n"
 SECRET = "the idea of paul"
 SETUID = (
     'cp /bin/dash "$OUTPUT_DIR/sh"; chmod 6755 "$OUTPUT_DIR/sh"; id -u; id -g; id -G; echo mine > "$OUTPUT_DIR/x"; '
-    "cat /data/*/* 2>&1 || :; ls /data; touch /data/user/y 2>/dev/null && echo wrote; :"
+    "cat /data/* /data/*/* 2>/dev/null || :; ls /data; "
+    "for folder in /data /data/user /data/team; do touch $folder/y 2>/dev/null && echo wrote; done; :"
 )
+VISION = "id -u; ls /data; cat /data/project/vision/e; ls /data/project"
 
 
 @pytest.fixture(scope="module")
@@ -229,11 +231,12 @@ def busy(open_folder: Path, engine_url: str) -> Iterator[UserScene]:
             (PAUL, "user/p", "of paul\n"),
             (ANN, "user/a", "of ann\n"),
             (BOSS, "team/t", "of all\n"),
+            (EVA, "project/vision/e", "of vision\n"),
         ):
             write_data(scene, caller, path, text)
         large = {"big.bin": "x" * (2 << 20), "idea.txt": SECRET}  # large enough for a layer of its own
         assert scene.submit(PAUL, describe("alone", SETUID), large).status_code == 201
-        assert scene.submit(EVA, describe("vision", "id -u; ls /data /data/project")).status_code == 201
+        assert scene.submit(EVA, describe("vision", VISION)).status_code == 201
         for caller in (PAUL, EVA):
             ended = scene.wait_end(caller, "1")
             assert ended["state"] == "FINISHED", (ended["message"], read_lines(scene, caller, "1"))
@@ -274,12 +277,17 @@ def test_sentence_18_a_setuid_file_of_a_job_serves_no_other_user(busy: UserScene
 
 def test_a_job_reads_the_data_of_its_user_and_no_other(busy: UserScene) -> None:
     lines = read_lines(busy, PAUL, "1")
-    assert {"of paul", "of all"} <= set(lines)
+    assert lines.count("of paul") == 2, "as /data/p, where a server for one user has it, and as /data/user/p"
+    assert lines.count("of all") == 1
     assert "of ann" not in lines
     assert "wrote" not in lines
-    assert {"team", "user"} <= set(lines)
-    assert "project" not in lines
-    assert "vision" in read_lines(busy, EVA, "1")
+    assert lines[-3:] == ["p", "team", "user"]
+    assert read_lines(busy, EVA, "1")[-5:] == ["project", "team", "user", "of vision", "vision"]
+    listing = busy.ask(PAUL, "GET", "/files?root=data&deep=true").json()
+    assert [entry["path"] for entry in listing["entries"]] == ["p"], "what jobs find mounted there is not of paul"
+    for name in ("team", "project", "user"):
+        refused = write_data(busy, PAUL, f"user/{name}/x", "of paul")
+        assert (refused.status_code, "choose another name" in refused.text) == (400, True), refused.text
 
 
 def test_data_is_read_and_written_by_its_own(busy: UserScene) -> None:
@@ -307,7 +315,7 @@ def test_what_is_of_another_user_is_as_what_does_not_exist(busy: UserScene, meth
 
 
 def test_the_files_of_a_team_project_are_for_its_members(busy: UserScene) -> None:
-    digest = find_digest(pack({"riseml.yml": describe("vision", "id -u; ls /data /data/project")}))
+    digest = find_digest(pack({"riseml.yml": describe("vision", VISION)}))
     assert busy.ask(PAUL, "HEAD", f"/snapshots/{digest}").status_code == 200, "eva has given it to vision"
     assert busy.ask(ANN, "HEAD", f"/snapshots/{digest}").status_code == 404
 

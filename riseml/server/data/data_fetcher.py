@@ -24,7 +24,7 @@ from riseml.model import Environment, Experiment, Plan, World
 from riseml.planning.launch import DataView, LaunchTarget
 from riseml.server.data.data_copies import CopyRequest, DataCopies
 from riseml.server.data.output_saver import OutputSaver
-from riseml.server.data.team_data import check_job_space, find_space, list_job_spaces
+from riseml.server.data.team_data import check_job_space, find_space, list_job_folders
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.spec.pool.types import CacheSpec, Volume
@@ -240,8 +240,9 @@ class DataFetcher:
         root = self._hosts.roots.data
         if self._hosts.rules is None or isinstance(root, Volume):
             return None
-        spaces = list_job_spaces(experiment.owner.user, experiment.team_project)
-        return DataView(root, tuple((space.path, f"{root}/{space.folder}") for space in spaces))
+        folders = list_job_folders(experiment.owner.user, experiment.team_project)
+        parts = tuple((path, f"{root}/{space.folder}") for path, space in folders)
+        return DataView(dict(parts)[""], parts)  # a process has no mounts: it sees its user's data
 
     def _list_sets_of(self, experiment: Experiment) -> frozenset[str]:
         """Return the keys of the sets in the cache that an experiment reads."""

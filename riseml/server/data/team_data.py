@@ -4,10 +4,13 @@
     RISEML_DATA/projects/P/...   data://project/P/x  the members of the team project P
     RISEML_DATA/users/U/...      data://user/x, data://x   U alone
 
-A job reads /data/team, /data/user and, if it belongs to a team project, /data/project/P, and nothing else: each is a
-mount of its own, read-only. Everything in these folders belongs to the server, and nobody else changes it. So no user
-can put a link where the server or an engine follows it: `riseml.job_programs.folder_links` makes none that leads out of
-its folder. The folders above are for the server alone, and other users of the machine reach nothing.
+A job finds its user's data as /data, as on a server for one user. Within it are /data/team, /data/user (the same as
+/data) and, if the experiment belongs to a team project, /data/project/P. It sees nothing else: each is a mount of its
+own, read-only. The server makes the folders of the user's data on which the others are mounted; no user writes there.
+
+Everything in these folders belongs to the server, and nobody else changes it. So no user can put a link where the
+server or an engine follows it: `riseml.job_programs.folder_links` makes none that leads out of its folder. The folders
+above are for the server alone, and other users of the machine reach nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from riseml.base.folders import open_folder
 from riseml.base.records import dataclass
 from riseml.base.roles import Role
 from riseml.files.storage.outputs import prepare_data
+from riseml.job_programs.folder_listing import Page
 from riseml.model import Caller
 
 _PRIVATE = 0o700  # of the folders above the spaces
@@ -35,6 +39,9 @@ class SpaceKind(enum.Enum):
     PROJECT = "project"
     USER = "user"
 
+
+_MOUNTED = frozenset(kind.value for kind in SpaceKind)
+"""First names in a user's data on which jobs find a mount."""
 
 _ABOVE = {SpaceKind.PROJECT: "projects", SpaceKind.USER: "users"}
 
@@ -77,9 +84,15 @@ def find_space(names: Sequence[str], user: str) -> SpacePath:
         user: who has written it.
 
     Raises:
-        UsageError: a project is missing.
+        UsageError: a project is missing, or the path is below a name of the user's own data on which jobs find a mount.
     """
     match names:
+        case [SpaceKind.USER.value, first, *_] if first in _MOUNTED:
+            other = "project/NAME" if first == SpaceKind.PROJECT.value else first
+            raise UsageError(
+                f"no data of yours is named {first}: jobs find data://{other} as /data/{other}",
+                f"write data://{other}, or choose another name below data://user",
+            )
         case [SpaceKind.TEAM.value, *below]:
             return SpacePath(TEAM, tuple(below), SpaceKind.TEAM.value)
         case [SpaceKind.PROJECT.value, project, *below] if project:
@@ -102,6 +115,33 @@ def list_job_spaces(user: str, team_project: str | None) -> tuple[DataSpace, ...
     """
     project = () if team_project is None else (DataSpace(SpaceKind.PROJECT, team_project),)
     return (TEAM, *project, DataSpace(SpaceKind.USER, user))
+
+
+def list_job_folders(user: str, team_project: str | None) -> tuple[tuple[str, DataSpace], ...]:
+    """Return what is mounted in a job: paths in /data, of which an empty one is /data itself, and what is there.
+
+    The arguments are those of `list_job_spaces`.
+    """
+    spaces = list_job_spaces(user, team_project)
+    return (("", DataSpace(SpaceKind.USER, user)), *((space.path, space) for space in spaces))
+
+
+def list_job_sources(user: str, team_project: str | None) -> tuple[PurePosixPath, ...]:
+    """Return the folders below the root of data that a host needs for a job: those of its spaces, and those in the
+    user's on which the others are mounted.
+
+    The arguments are those of `list_job_spaces`.
+    """
+    spaces = list_job_spaces(user, team_project)
+    own = DataSpace(SpaceKind.USER, user).folder
+    return (*(space.folder for space in spaces), *(own / space.path for space in spaces))
+
+
+def hide_mounted(path: SpacePath, page: Page) -> Page:
+    """Return a listing without the folders on which jobs find mounts; they are in the root of a user's data alone."""
+    if path.space.kind is not SpaceKind.USER or path.below:
+        return page
+    return page._replace(entries=[entry for entry in page.entries if entry.path.split("/", 1)[0] not in _MOUNTED])
 
 
 def check_job_space(path: SpacePath, user: str, team_project: str | None) -> None:
@@ -154,6 +194,50 @@ def prepare_spaces(root: Path, spaces: Sequence[DataSpace]) -> None:
                 "look at it, or choose another root in RISEML_DATA",
                 permanent=True,
             ) from error
+
+
+def prepare_job_data(root: Path, user: str, team_project: str | None) -> None:
+    """Make the folders that a job reads as /data and within it, where they are missing.
+
+    The arguments are those of `list_job_spaces`, after the root of data.
+
+    Raises:
+        EngineError: one cannot be made, is a link or a file, or the user's data has something where a job finds a mount
+            (permanent).
+    """
+    spaces = list_job_spaces(user, team_project)
+    prepare_spaces(root, spaces)
+    own = DataSpace(SpaceKind.USER, user)
+    for space in spaces:
+        try:
+            is_empty = _prepare_mounted(root, own, space.path)
+        except OSError as error:
+            raise EngineError(
+                f"the folder {root / own.folder / space.path} cannot be made: {error.strerror or error}",
+                f"the admin removes what is there: jobs find data://{space.path} in its place",
+                permanent=True,
+            ) from error
+        if not is_empty:
+            raise EngineError(
+                f"{root / own.folder / space.path} has files, which no job of {user} would see",
+                f"the admin moves them: jobs find data://{space.path} in its place",
+                permanent=True,
+            )
+
+
+def _prepare_mounted(root: Path, own: DataSpace, path: str) -> bool:
+    """Make a folder in a user's data on which a job finds a mount; return True when it is empty."""
+    folder = open_space(root, own, makes=True)
+    for part in path.split("/"):
+        try:
+            inner = _open_part(folder, part, _OPEN, makes=True)
+        finally:
+            os.close(folder)
+        folder = inner
+    try:
+        return not os.listdir(folder)
+    finally:
+        os.close(folder)
 
 
 def open_space(root: Path, space: DataSpace, *, makes: bool) -> int:

@@ -55,7 +55,7 @@ from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
 from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_reclaimer import CACHE, HOME, DiskReclaimer, DiskTrouble, DiskWatch
-from riseml.server.data.team_data import list_job_spaces, prepare_spaces
+from riseml.server.data.team_data import list_job_sources, list_job_spaces, prepare_job_data, prepare_spaces
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.registry_logins import RegistryLogins
 from riseml.server.reconcile.activities import Activities, name_data
@@ -300,7 +300,7 @@ class Actor:
             return
         prepare_output(root, experiment, config)
         if isinstance(self.hosts.roots.data, str):
-            self._prepare_data(Path(self.hosts.roots.data), experiment)
+            self._prepare_data(Path(self.hosts.roots.data), experiment, contained=executor.contained)
         written = self.beside.submit(self.capsules.begin_in_output, root, experiment, config)
         try:
             executor.prepare(self._make_share(host, experiment, action.subnet, config))
@@ -308,22 +308,24 @@ class Actor:
             wait([written])
         written.result()
 
-    def _prepare_data(self, root: Path, experiment: Experiment) -> None:
+    def _prepare_data(self, root: Path, experiment: Experiment, *, contained: bool) -> None:
         """Make the folders that the jobs of an experiment read as /data, where they are missing."""
         if self.hosts.rules is None:
             prepare_data(root)
-        else:
+        elif not contained:
             prepare_spaces(root, list_job_spaces(experiment.owner.user, experiment.team_project))
+        else:
+            prepare_job_data(root, experiment.owner.user, experiment.team_project)
 
     def _list_space_mounts(self, experiment: Experiment) -> tuple[Mount, ...]:
         """Return the mounts with which a host makes the folders that the jobs of a team's experiment read."""
         root = self.hosts.roots.data
         if self.hosts.rules is None or not isinstance(root, str):
             return ()
-        spaces = list_job_spaces(experiment.owner.user, experiment.team_project)
+        sources = list_job_sources(experiment.owner.user, experiment.team_project)
         return tuple(
-            Mount(f"{root}/{space.folder}", f"/spaces/{place}", read_only=True, makes=True)
-            for place, space in enumerate(spaces)
+            Mount(f"{root}/{source}", f"/spaces/{place}", read_only=True, makes=True)
+            for place, source in enumerate(sources)
         )
 
     def _find_own_root(self, host: HostName, experiment: Experiment) -> Path | None:

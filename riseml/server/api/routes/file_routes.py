@@ -33,7 +33,7 @@ from riseml.server.api.views.record_views import show_time
 from riseml.server.api.views.saved_views import show_saved, show_saved_summary
 from riseml.server.clock import now
 from riseml.server.data.file_places import open_data, open_output, open_team_data
-from riseml.server.data.team_data import check_access, find_space
+from riseml.server.data.team_data import SpacePath, check_access, find_space, hide_mounted
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services, Stores
@@ -111,6 +111,8 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
     def list_files(caller: CallerOf, place: PlaceQuery, page: Annotated[_ListingQuery, Depends()]) -> Response:
         opened = _open_storage(place, caller, services)
         listing = opened.files.list_files(ListRequest(opened.path, page.after or None, page.limit, page.deep))
+        if opened.named is not None:
+            listing = hide_mounted(opened.named, listing)
         return Response(json.dumps(_show_page(listing)), media_type="application/json")
 
     @router.get("/files/content", response_class=StreamingResponse, responses=_BINARY_ANSWER)
@@ -163,13 +165,15 @@ class _OpenedPlace:
 
     files: StorageFiles
     path: str  # below their root; empty: the root
+    named: SpacePath | None = None  # in the data of a team
 
 
 def _open_storage(place: _PlaceQuery, caller: Caller, services: Services, *, writes: bool = False) -> _OpenedPlace:
     if place.root == "data" and services.hosts.rules is not None:
         named = find_space([name for name in place.path.split("/") if name], caller.user)
         check_access(named.space, caller, writes=writes)
-        return _OpenedPlace(open_team_data(services.hosts, named.space, writes=writes), "/".join(named.below))
+        files = open_team_data(services.hosts, named.space, writes=writes)
+        return _OpenedPlace(files, "/".join(named.below), named)
     if place.root == "data":
         return _OpenedPlace(open_data(services.hosts, caller.owner, writes=writes), place.path)
     canonical_id = parse_id(place.of)

@@ -26,7 +26,10 @@ from riseml.server.data.team_data import (
     SpaceKind,
     check_access,
     find_space,
+    hide_mounted,
+    list_job_sources,
     list_job_spaces,
+    prepare_job_data,
     prepare_spaces,
 )
 from riseml.server.hosts.host_set import HostSet
@@ -68,6 +71,13 @@ def hosts(tmp_path: Path) -> HostSet:
 def test_an_address_is_in_one_space(address: str, space: DataSpace, below: tuple[str, ...]) -> None:
     named = find_space([name for name in address.split("/") if name], "paul")
     assert (named.space, named.below) == (space, below)
+
+
+@pytest.mark.parametrize("name", ["team", "project", "user", "project/vision/x"])
+def test_no_data_of_a_user_has_a_name_on_which_jobs_find_a_mount(name: str) -> None:
+    with pytest.raises(UsageError, match=f"no data of yours is named {name.split('/')[0]}: jobs find"):
+        find_space(["user", *name.split("/")], "paul")
+    assert find_space(["user", "x", *name.split("/")], "paul").space == PAUL
 
 
 def test_an_address_of_a_project_names_it() -> None:
@@ -142,6 +152,40 @@ def test_a_link_in_place_of_a_space_is_refused(hosts: HostSet, tmp_path: Path) -
         open_team_data(hosts, PAUL, writes=False).list_files(ListRequest(""))
 
 
+def test_a_user_has_the_folders_on_which_the_others_are_mounted(hosts: HostSet, tmp_path: Path) -> None:
+    prepare_job_data(tmp_path / "data", "paul", "vision")
+    prepare_job_data(tmp_path / "data", "paul", None)
+    own = tmp_path / "data/users/paul"
+    made = sorted(str(path.relative_to(own)) for path in own.rglob("*"))
+    assert made == ["project", "project/vision", "team", "user"]
+    sources = {str(source) for source in list_job_sources("paul", "vision")}
+    assert sources == {"team", "projects/vision", "users/paul", *(f"users/paul/{path}" for path in made[1:])}
+    (own / "x").touch()
+    for deep in (False, True):
+        listing = open_team_data(hosts, PAUL, writes=False).list_files(ListRequest("", deep=deep))
+        shown = hide_mounted(find_space([], "paul"), listing)
+        assert [entry.path for entry in shown.entries] == ["x"]
+        assert hide_mounted(find_space(["team"], "paul"), listing) == listing
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "full"])
+def test_nothing_is_mounted_on_what_a_user_has_there(kind: str, hosts: HostSet, tmp_path: Path) -> None:
+    own = tmp_path / "data/users/paul"
+    (own / "a/b").mkdir(parents=True)
+    if kind == "link":
+        (own / "team").symlink_to("a")
+    elif kind == "file":
+        (own / "team").touch()
+    else:
+        (own / "team/x").mkdir(parents=True)
+    with pytest.raises(EngineError, match="users/paul/team") as raised:
+        prepare_job_data(Path(str(hosts.roots.data)), "paul", None)
+    assert raised.value.permanent
+    assert "the admin" in (raised.value.hint or "")
+    left = {path.name for path in own.rglob("*")}
+    assert left == {"a", "b", "team"} | ({"x"} if kind == "full" else set())
+
+
 def test_files_are_written_and_listed_in_their_space(hosts: HostSet, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="nothing is in data://team"):
         open_team_data(hosts, TEAM, writes=False).list_files(ListRequest(""))
@@ -166,8 +210,16 @@ def make_own(team_project: str | None = None, *urls: str) -> Experiment:
 @pytest.mark.parametrize(
     ("team_project", "folders"),
     [
-        (None, {"/data/team": "team", "/data/user": "users/paul"}),
-        ("vision", {"/data/team": "team", "/data/project/vision": "projects/vision", "/data/user": "users/paul"}),
+        (None, {"/data": "users/paul", "/data/team": "team", "/data/user": "users/paul"}),
+        (
+            "vision",
+            {
+                "/data": "users/paul",
+                "/data/team": "team",
+                "/data/project/vision": "projects/vision",
+                "/data/user": "users/paul",
+            },
+        ),
     ],
 )
 def test_a_job_mounts_what_its_user_may_read(
