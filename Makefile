@@ -1,7 +1,10 @@
-.PHONY: demo unit test test-engines exploits check coverage soak soak-logs bench chaos audit pictures clean
+.PHONY: demo demo-team unit test test-engines exploits check coverage soak soak-logs bench chaos audit pictures clean
 
 demo: ## the main job on this machine
 	@scripts/demo
+
+demo-team: ## a team on two machines: users, data, a quota, a secret, the audit log; it takes root
+	@scripts/demo-team
 
 unit: ## the tests that need no engine, no PostgreSQL, no root and no network: a minute or two
 	@scripts/unit
