@@ -304,6 +304,16 @@ def test_data_is_read_and_written_by_its_own(busy: UserScene) -> None:
     assert say(foreign).replace("vision", "") == say(absent).replace("speech", "")
 
 
+def test_a_capsule_has_the_names_of_its_users_data_alone(busy: UserScene, open_folder: Path) -> None:
+    data = open_folder / "data"
+    own, shared = (busy.ask(user, "GET", "/experiments/1/capsule").json()["capsule"]["data"] for user in (PAUL, EVA))
+    assert own == {"folder": f"{data}/users/paul", "entries": ["p"]}
+    assert shared == {"folder": f"{data}/users/eva", "entries": None}, "its project sees it, and not the data of eva"
+    for names, lost in ((["a"], ""), (["a", "p"], "p"), (["users", "projects", "../paul"], "users, projects")):
+        missing = busy.ask(ANN, "POST", "/reruns/check", {"data": names}).json()["missing"]
+        assert [row["message"].rpartition(" lacks ")[2] for row in missing] == ([lost] if lost else [])
+
+
 @pytest.mark.parametrize(("method", "path"), FOREIGN)
 def test_what_is_of_another_user_is_as_what_does_not_exist(busy: UserScene, method: str, path: str) -> None:
     answers = []

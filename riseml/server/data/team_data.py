@@ -40,7 +40,7 @@ class SpaceKind(enum.Enum):
     USER = "user"
 
 
-_MOUNTED = frozenset(kind.value for kind in SpaceKind)
+MOUNTED = frozenset(kind.value for kind in SpaceKind)
 """First names in a user's data on which jobs find a mount."""
 
 _ABOVE = {SpaceKind.PROJECT: "projects", SpaceKind.USER: "users"}
@@ -87,7 +87,7 @@ def find_space(names: Sequence[str], user: str) -> SpacePath:
         UsageError: a project is missing, or the path is below a name of the user's own data on which jobs find a mount.
     """
     match names:
-        case [SpaceKind.USER.value, first, *_] if first in _MOUNTED:
+        case [SpaceKind.USER.value, first, *_] if first in MOUNTED:
             other = "project/NAME" if first == SpaceKind.PROJECT.value else first
             raise UsageError(
                 f"no data of yours is named {first}: jobs find data://{other} as /data/{other}",
@@ -133,15 +133,20 @@ def list_job_sources(user: str, team_project: str | None) -> tuple[PurePosixPath
     The arguments are those of `list_job_spaces`.
     """
     spaces = list_job_spaces(user, team_project)
-    own = DataSpace(SpaceKind.USER, user).folder
+    own = find_user_folder(user)
     return (*(space.folder for space in spaces), *(own / space.path for space in spaces))
+
+
+def find_user_folder(user: str) -> PurePosixPath:
+    """Return the folder of a user's data below the root of data: what their jobs find as /data."""
+    return DataSpace(SpaceKind.USER, user).folder
 
 
 def hide_mounted(path: SpacePath, page: Page) -> Page:
     """Return a listing without the folders on which jobs find mounts; they are in the root of a user's data alone."""
     if path.space.kind is not SpaceKind.USER or path.below:
         return page
-    return page._replace(entries=[entry for entry in page.entries if entry.path.split("/", 1)[0] not in _MOUNTED])
+    return page._replace(entries=[entry for entry in page.entries if entry.path.split("/", 1)[0] not in MOUNTED])
 
 
 def check_job_space(path: SpacePath, user: str, team_project: str | None) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from riseml.base.errors import RisemlError
 from riseml.base.secrets import RegistryCredential
 from riseml.server.hosts.host_set import HostSet
-from riseml.server.hosts.storage_mounts import describe_root
 
 _MOST_NAMED = 5  # names in a sentence
 
@@ -45,17 +44,23 @@ def find_missing_image(hosts: HostSet, image: str, digest: str, credential: Regi
     return f"the image {image} was {digest}, which no host has, and {problem}"
 
 
-def find_missing_data(hosts: HostSet, names: Sequence[str]) -> str:
+def find_missing_data(hosts: HostSet, names: Sequence[str], below: PurePosixPath) -> str:
     """Return a sentence about names that the data folder lacks; empty when it has all, or the server does not see the
-    folder."""
+    folder.
+
+    Args:
+        hosts: of this server.
+        names: that a capsule has.
+        below: the folder that a job finds as /data, below the root of data.
+    """
     root = hosts.roots.data
     if not isinstance(root, str) or not all(hosts.is_this_machine(name) for name in hosts.names):
         return ""
-    lost = [name for name in names if "/" not in name and not _has_entry(Path(root), name)]
+    lost = [name for name in names if "/" not in name and not _has_entry(Path(root) / below, name)]
     if not lost:
         return ""
     more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
-    return f"the data folder {describe_root(root)} lacks {', '.join(lost[:_MOST_NAMED])}{more}"
+    return f"the data folder {Path(root) / below} lacks {', '.join(lost[:_MOST_NAMED])}{more}"
 
 
 def _has_entry(folder: Path, name: str) -> bool:

@@ -27,8 +27,10 @@ from riseml.model import Experiment, Gpu
 from riseml.planning.capsule import Circumstances, ShownConfig, make_capsule, show_config, write_capsule
 from riseml.planning.launch import job_folders, output_folder
 from riseml.server.clock import now
+from riseml.server.data.team_data import MOUNTED, find_user_folder
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.storage_mounts import describe_root
+from riseml.spec.pool.types import Volume
 from riseml.store.capsules import CapsuleStore
 from riseml.store.projects.snapshots import SnapshotStore
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE, MOST_CODE
@@ -244,10 +246,17 @@ class CapsuleWriter:
     def _list_data(self, experiment: Experiment) -> wire.CapsuleData:
         host = next((job.host for job in experiment.gang if job.host is not None), None)
         root = self._hosts.find_target(host).roots.data
-        entries: list[str] | None = None
-        if isinstance(root, str) and host is not None and self._hosts.is_this_machine(host):
-            entries = list_entries(Path(root))
-        return {"folder": describe_root(root), "entries": entries}
+        if isinstance(root, Volume):
+            return {"folder": describe_root(root), "entries": None}
+        folder = Path(root)
+        is_seen = host is not None and self._hosts.is_this_machine(host)
+        if self._hosts.rules is None:
+            return {"folder": root, "entries": list_entries(folder) if is_seen else None}
+        folder /= find_user_folder(experiment.owner.user)
+        # others see the capsule of an experiment of a team project, and not the data of its user
+        entries = list_entries(folder) if is_seen and experiment.team_project is None else None
+        names = None if entries is None else [name for name in entries if name not in MOUNTED]
+        return {"folder": str(folder), "entries": names}
 
     def _find_packages(self, experiment: Experiment) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the packages of each environment. Hosts are asked once for each environment, when the experiment has

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Request, Response
@@ -42,6 +43,7 @@ from riseml.server.api.submissions.upload_room import make_room_for_next
 from riseml.server.api.views.named_experiments import find_details, show_details
 from riseml.server.api.waiting import wait_for_any_host, wait_for_pool_file
 from riseml.server.clock import now
+from riseml.server.data.team_data import find_user_folder
 from riseml.server.hosts.missing_parts import find_missing_data, find_missing_image
 from riseml.server.log_line import write_line
 from riseml.server.services import Services
@@ -244,7 +246,8 @@ def add_capsule_routes(router: APIRouter, services: Services) -> None:
             login = services.data.registries.find_login(owners, image["image"])
             if why := find_missing_image(services.hosts, image["image"], image["digest"], login):
                 missing.append({"part": "image", "message": why})
-        if lost := find_missing_data(services.hosts, needs.get("data", [])):
+        below = PurePosixPath() if services.hosts.rules is None else find_user_folder(caller.user)
+        if lost := find_missing_data(services.hosts, needs.get("data", []), below):
             missing.append({"part": "data", "message": lost})
         return {"missing": missing}
 

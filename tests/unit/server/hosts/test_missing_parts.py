@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -36,6 +36,9 @@ class WithRegistry(MemoryExecutor):
             raise EngineError("its registry does not give it: manifest unknown", permanent=True)
 
 
+HERE = PurePosixPath()
+
+
 @pytest.fixture
 def hosts(tmp_path: Path) -> HostSet:
     pool = HostPool((WithRegistry(HostName("h1"), Capacity(1, 1)),), 2.0, lambda *_: None)
@@ -55,12 +58,13 @@ def test_an_image_is_missing_when_no_host_and_no_registry_has_it(hosts: HostSet)
 
 def test_the_first_names_that_the_data_folder_lacks_are_listed(hosts: HostSet, tmp_path: Path) -> None:
     (tmp_path / "data" / "digits").mkdir(parents=True)
-    assert find_missing_data(hosts, ["digits"]) == ""
-    assert find_missing_data(hosts, ["digits", "b", "../a"]).endswith("lacks b")
-    assert find_missing_data(hosts, list("abcdefgh")).endswith("lacks a, b, c, d, e and 3 more")
+    assert find_missing_data(hosts, ["digits"], HERE) == ""
+    assert find_missing_data(hosts, ["digits", "b", "../a"], HERE).endswith("lacks b")
+    assert find_missing_data(hosts, list("abcdefgh"), HERE).endswith("lacks a, b, c, d, e and 3 more")
+    assert find_missing_data(hosts, ["digits"], PurePosixPath("users/paul")).endswith("data/users/paul lacks digits")
 
 
 @pytest.mark.parametrize("name", ["x" * 300, ".", ".."])
 def test_what_cannot_be_a_name_of_an_entry_is_missing(hosts: HostSet, tmp_path: Path, name: str) -> None:
     (tmp_path / "data").mkdir()
-    assert find_missing_data(hosts, [name]).endswith(f"lacks {name}")
+    assert find_missing_data(hosts, [name], HERE).endswith(f"lacks {name}")
