@@ -57,6 +57,7 @@ class MetricBucket(TypedDict):
     mean: float | None
     max: float | None
     count: int  # values, those that are not finite included
+    not_finite: int  # of these, how many are nan or infinite
 
 
 class MetricHistoryView(TypedDict):

@@ -14,6 +14,9 @@ class Curve(TypedDict):
     step: list[int | None]
     at: list[str]  # RFC 3339
     mean: list[float | None]  # mean of the finite values since the point before
+    min: list[float | None]  # least finite value since the point before
+    max: list[float | None]
+    not_finite: list[int]  # values since the point before that are nan or infinite
 
 
 class CurveList(TypedDict):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from riseml.base.records import dataclass
@@ -139,6 +140,14 @@ class MetricHistory:
         pairs = zip(self._full[::2], self._full[1::2], strict=True)
         self._full = [_join_buckets(first, second) for first, second in pairs]
         self._width *= 2
+
+
+def join_neighbours(buckets: Sequence[Bucket], most: int) -> list[Bucket]:
+    """Return at most `most` buckets over the same values: successive ones become one, with the extremes of all."""
+    width = -(-len(buckets) // most)
+    if width <= 1:
+        return list(buckets)
+    return [reduce(_join_buckets, buckets[start : start + width]) for start in range(0, len(buckets), width)]
 
 
 def _join_buckets(first: Bucket, second: Bucket) -> Bucket:

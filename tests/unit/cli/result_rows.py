@@ -84,6 +84,7 @@ def make_history(sub: int, *values: float, steps: bool = True) -> wire.MetricHis
             "mean": value,
             "max": value,
             "count": 1,
+            "not_finite": 0,
         }
         for at, value in enumerate(values, 1)
     ]

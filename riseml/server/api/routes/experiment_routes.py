@@ -42,7 +42,7 @@ from riseml.server.data.disk_reclaimer import CACHE
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services, Stores
 from riseml.spec.config.types import Goal, SearchMethod
-from riseml.store.metrics.metric_history import Bucket
+from riseml.store.metrics.metric_history import Bucket, join_neighbours
 
 _NOT_STARTED = frozenset(State) - TERMINAL - {State.RUNNING}
 _MOST_CURVES = 1000  # curves of one answer
@@ -235,21 +235,16 @@ def _show_importances(table: Importances) -> wire.ImportanceTable:
 
 
 def _show_curve(identity: str, buckets: Sequence[Bucket], most: int) -> wire.Curve:
-    some = thin_out(buckets, most)
+    some = join_neighbours(buckets, most)
     return {
         "id": identity,
         "step": [bucket.last_step for bucket in some],
         "at": [bucket.last_at for bucket in some],
         "mean": [bucket.mean for bucket in some],
+        "min": [bucket.minimum for bucket in some],
+        "max": [bucket.maximum for bucket in some],
+        "not_finite": [bucket.count - bucket.finite for bucket in some],
     }
-
-
-def thin_out(buckets: Sequence[Bucket], most: int) -> list[Bucket]:
-    """Return at most `most` of the buckets, at equal distances, with the first and the last one; `most` is above 1."""
-    if len(buckets) <= most:
-        return list(buckets)
-    last = len(buckets) - 1
-    return [buckets[round(at * last / (most - 1))] for at in range(most)]
 
 
 def add_name_routes(router: APIRouter, stores: Stores) -> None:

@@ -47,4 +47,5 @@ def _show_bucket(bucket: Bucket) -> wire.MetricBucket:
         "mean": bucket.mean,
         "max": bucket.maximum,
         "count": bucket.count,
+        "not_finite": bucket.count - bucket.finite,
     }

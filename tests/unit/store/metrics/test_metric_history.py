@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riseml.store.metrics.metric_history import MOST_BUCKETS
+from riseml.store.metrics.metric_history import MOST_BUCKETS, MetricHistory, join_neighbours
 from riseml.store.metrics.metric_summary import MetricCount
 from tests.unit.store.metrics.metric_values import VALUES, count_all
 
@@ -51,3 +51,21 @@ def test_many_values_keep_their_course() -> None:
     for bucket in buckets:
         assert (bucket.minimum, bucket.maximum) == (bucket.first_step, bucket.last_step)
         assert bucket.mean == pytest.approx((bucket.minimum + bucket.maximum) / 2)  # type: ignore[operator]  # finite values alone
+
+
+def test_a_spike_among_a_million_values_stays_however_few_points_are_left() -> None:
+    history = MetricHistory()
+    values = [0.5] * 1_000_000
+    values[654_321] = 9.0
+    values[654_322] = -9.0
+    for start in range(0, len(values), 10_000):
+        steps = list(range(start, start + 10_000))
+        history.add_finite(values[start : start + 10_000], steps, [b"2026-08-31T07:23:46Z"] * 10_000)
+    history.add(math.nan, 1_000_000, "2026-08-31T07:23:46Z")
+    buckets = history.read_buckets()
+    for most in (MOST_BUCKETS, 20, 2):
+        some = join_neighbours(buckets, most)
+        assert len(some) <= most
+        assert (max(one.maximum or 0 for one in some), min(one.minimum or 0 for one in some)) == (9.0, -9.0)
+        assert sum(one.count - one.finite for one in some) == 1
+        assert (some[0].first_step, some[-1].last_step) == (0, 1_000_000)

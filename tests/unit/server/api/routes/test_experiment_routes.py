@@ -15,11 +15,10 @@ from riseml.base.settings import Settings
 from riseml.base.states import State
 from riseml.model import Experiment
 from riseml.planning.plan import first_jobs
-from riseml.server.api.routes.experiment_routes import _request_kill, thin_out
+from riseml.server.api.routes.experiment_routes import _request_kill
 from riseml.server.app import Application, make_application
 from riseml.spec.config.types import SaveSection
 from riseml.store.insertion import NewExperiments
-from riseml.store.metrics.metric_history import MetricHistory
 from tests.support.callers import ME
 from tests.unit.control.simulation import change_policy, make_plan
 from tests.unit.server.api.conftest import NOW, close_all
@@ -77,13 +76,3 @@ def test_a_set_without_a_search_has_no_importance(client: httpx.Client) -> None:
 def test_a_set_without_reports_has_no_curves(client: httpx.Client) -> None:
     found = client.get("/v1/experiments/2/curves", params={"metric": "<b>loss</b>"}).json()
     assert found == {"metric": "<b>loss</b>", "total": 0, "curves": []}
-
-
-def test_many_points_become_few_with_the_first_and_the_last() -> None:
-    history = MetricHistory()
-    for at in range(100):
-        history.add(float(at), at, "2026-08-31T07:23:46Z")
-    buckets = history.read_buckets()
-    assert [one.mean for one in thin_out(buckets, 2)] == [0.0, 99.0]
-    assert [one.mean for one in thin_out(buckets, 4)] == [0.0, 33.0, 66.0, 99.0]
-    assert thin_out(buckets, 100) == list(buckets)
