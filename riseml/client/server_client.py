@@ -325,6 +325,10 @@ class Client:
         """Return experiments grouped by their parameters without the seed. `query` has the parameters of the route."""
         return self._get("/results/groups", wire.GroupList, params=query)
 
+    def get_group_curves(self, query: Mapping[str, object]) -> wire.GroupCurveList:
+        """Return the mean curves of groups of experiments. `query` has the parameters of the route."""
+        return self._get("/results/curves", wire.GroupCurveList, params=query)
+
     def get_samples(self, identity: str | None) -> wire.Samples:
         """Return what the jobs of an experiment use now; None: every job that has a place."""
         path = "/samples" if identity is None else _format_path("experiments", identity, "samples")

@@ -53,6 +53,8 @@ export type GoneHost = { host: string; jobs: Array<string>; seconds_left: number
 export type GpuList = { gpus: Array<GpuView>; troubles: Array<GpuTrouble> };
 export type GpuTrouble = { host: string; message: string };
 export type GpuView = { host: string; id: string; uuid: string; name: string; driver: string; bus: string; serial: string; mem_total: number | null; mem_used: number | null; percent: number | null; temperature: number | null; power: number | null; power_limit: number | null; jobs: Array<string> };
+export type GroupCurve = { label: string; ids: Array<string>; x: Array<number>; n: Array<number>; mean: Array<number>; low: Array<number>; high: Array<number>; error: Array<number | null> };
+export type GroupCurveList = { metric: string; by: string; x: "step" | "report"; total: number; groups: Array<GroupCurve> };
 export type GroupList = { objective: ObjectiveView | null; column: string; total: number; matched: number; parameters: Array<string>; same: Record<string, string>; best_run: GroupRunView | null; groups: Array<GroupView> };
 export type GroupRunView = { id: string; seed: string | null; value: number };
 export type GroupView = { ids: Array<string>; rank: number | null; parameters: Record<string, string>; n: number; mean: number | null; deviation: number | null; low: number | null; high: number | null; runs: Array<GroupRunView>; failed: number; stopped: number; unfinished: number; beyond: number };
@@ -242,6 +244,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /pool/queue` ? QueueView :
   Request extends `GET /pool/usage` ? PoolUsage :
   Request extends `GET /projects/${string}` ? TeamProjectView :
+  Request extends `GET /results/curves` ? GroupCurveList :
   Request extends `GET /results/groups` ? GroupList :
   Request extends `GET /users/${string}` ? UserView :
   Request extends `GET /web/sessions` ? WebSessions :

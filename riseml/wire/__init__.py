@@ -180,6 +180,8 @@ from riseml.wire.quotas import (
     UsageRow as UsageRow,
 )
 from riseml.wire.results import (
+    GroupCurve as GroupCurve,
+    GroupCurveList as GroupCurveList,
     GroupList as GroupList,
     GroupRunView as GroupRunView,
     GroupView as GroupView,

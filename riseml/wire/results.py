@@ -100,3 +100,26 @@ class ResultList(TypedDict):
     best: ResultView | None  # the best of these; null: nothing is ranked, or by several objectives
     experiments: list[ResultView]  # in the requested order, at most the requested number
     notes: list[str]  # what conditions and order may not be expected to do: a parameter that mixes numbers and texts
+
+
+class GroupCurve(TypedDict):
+    """The mean curve of a group of experiments: lists of the same length, one number for each point."""
+
+    label: str  # `lr=0.1`, a tag
+    ids: list[str]  # experiments of the group that have reported the metric
+    x: list[float]
+    n: list[int]  # experiments that have a value there, from the first step of each to its last one
+    mean: list[float]  # of these
+    low: list[float]  # the least value
+    high: list[float]
+    error: list[float | None]  # standard error of the mean; null: one experiment has a value there
+
+
+class GroupCurveList(TypedDict):
+    """The curves of experiments, grouped by a parameter or a tag."""
+
+    metric: str
+    by: str
+    x: Literal["step", "report"]  # `report`: values without a step are counted
+    total: int  # groups; the answer has 50 at most
+    groups: list[GroupCurve]

@@ -205,6 +205,7 @@ def test_sentence_11_what_is_hidden_answers_as_what_is_absent(role: str, team: A
         ("/v1/comparison", "of=9&of={}"),
         ("/v1/results", "of={}"),
         ("/v1/results/groups", "of={}"),
+        ("/v1/results/curves", "of={}&metric=loss&by=tag"),
         ("/v1/files", "root=output&of={}"),
         ("/v1/files/content", "root=output&of={}&path=x"),
         ("/v1/experiments", "user=paul&before=2"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _CURVES = 10  # the most curves in one chart
 _MOST_NAMES = 10  # of metrics in a note
+_BANDS = ("range", "error")  # around the mean of a group
 
 
 AgainstOption = Annotated[
@@ -30,6 +31,16 @@ AgainstOption = Annotated[
 ]
 GroupOption = Annotated[
     bool, typer.Option("--group", help="One curve for each point: the mean over its seeds, with a band.")
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by", metavar="NAME", show_default=False, help="One curve for each value of a parameter, or for each `tag`."
+    ),
+]
+BandOption = Annotated[
+    str | None,
+    typer.Option("--band", metavar="KIND", show_default=False, help="With --by: range (the default) or error."),
 ]
 SvgOption = Annotated[
     Path | None, typer.Option("--svg", metavar="FILE", show_default=False, help="Write an SVG file instead.")
@@ -57,6 +68,8 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
     *,
     against: AgainstOption = None,
     group: GroupOption = False,
+    by: ByOption = None,
+    band: BandOption = None,
     where: WhereOption = None,
     sort: SortOption = "",
     svg: SvgOption = None,
@@ -66,11 +79,11 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
     """Plot a metric of an experiment, or of the experiments of a set.
 
     At most ten curves: the best ones where the set is ranked, else the first ones. With --against lr, one point for
-    each experiment: its best value where the metric is ranked, else its last one.
+    each experiment: its best value where the metric is ranked, else its last one. With --by lr, the mean of the
+    experiments of each value, in a band from the least to the largest, or one standard error wide.
     """
     command: CommandContext = context.obj
-    if group and against:
-        raise UsageError("--group and --against exclude each other", "leave one of them out")
+    _check_kinds({"--group": group, "--against": against, "--by": by}, band)
     with command.connect() as client:
         chosen = choose_experiment_id(command, client, identity)
         query: dict[str, object] = {"of": [chosen], "where": where or [], "sort": sort}
@@ -78,11 +91,25 @@ def plot_metric(  # noqa: PLR0913  # one parameter for each option of the comman
         name = _choose_metric(results, metric)
         if group:
             chart = _make_group_curves(client, query, results, name)
+        elif by is not None:
+            chart = _make_mean_curves(client, {**query, "metric": name, "by": by}, band or _BANDS[0])
         else:
             chart = _make_scatter(results, name, against) if against else _make_curves(client, results, name)
     if metric is None and not json:
         command.printer.print_notes(_name_others(results, name, chosen))
     _show_chart(command, chart, svg=svg, png=png, json=json)
+
+
+def _check_kinds(kinds: dict[str, object], band: str | None) -> None:
+    chosen = [option for option, value in kinds.items() if value]
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} exclude each other", f"leave {chosen[-1]} out")
+    if kinds["--by"] == "":
+        raise UsageError("--by names nothing", "`--by lr` groups by the parameter lr, `--by tag` by tags")
+    if band is not None and not kinds["--by"]:
+        raise UsageError("--band needs --by", "`--by lr --band error` says what is grouped")
+    if band is not None and band not in _BANDS:
+        raise UsageError(f"there is no band {band[:80]!r}", f"there are {' and '.join(_BANDS)}")
 
 
 def _choose_metric(results: wire.ResultList, metric: str | None) -> str:
@@ -153,6 +180,12 @@ def _make_group_curves(client: Client, query: dict[str, object], results: wire.R
     return replace(chart, note=f"{chart.note}. The {which} {_CURVES} of {len(drawn):,} points")
 
 
+def _make_mean_curves(client: Client, query: dict[str, object], band: str) -> Chart:
+    from riseml.cli.output.group_curves import make_mean_curves
+
+    return make_mean_curves(client.get_group_curves(query), band, _CURVES)
+
+
 def _make_scatter(results: wire.ResultList, metric: str, parameter: str) -> Chart:
     from riseml.cli.output.chart import make_scatter
     from riseml.cli.output.results_view import make_columns, make_row
@@ -195,9 +228,9 @@ def _show_chart(command: CommandContext, chart: Chart, *, svg: Path | None, png:
 
         printer = command.printer
         if any(series.band for series in chart.series):
-            from riseml.cli.output.group_curves import NOTE, NOTE_WITHOUT_BANDS
+            from riseml.cli.output.group_curves import describe_without_bands
 
-            chart = replace(chart, note=chart.note.replace(NOTE, NOTE_WITHOUT_BANDS))
+            chart = replace(chart, note=describe_without_bands(chart.note))
         encoding = (getattr(printer.out, "encoding", None) or "utf-8").lower()
         command.printer.print_lines(draw_chart(chart, printer.style, unicode=encoding.startswith("utf")))
 

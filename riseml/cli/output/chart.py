@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from riseml.analysis.group_curves import place_points
 from riseml.analysis.numbers import are_numbers, read_number
 from riseml.base.records import dataclass
 from riseml.cli.output.text import clean_text, format_parameters
@@ -89,14 +90,7 @@ def _describe_experiment(result: wire.ResultView, every: Sequence[wire.ResultVie
 
 def list_points(buckets: Sequence[wire.MetricBucket], *, counted: bool) -> tuple[tuple[float, float], ...]:
     """Return the mean of each part of a history over its last step, or over the number of its last value."""
-    points = []
-    count = 0
-    for bucket in buckets:
-        count += bucket["count"]
-        step = count if counted or bucket["last_step"] is None else bucket["last_step"]
-        if bucket["mean"] is not None:
-            points.append((float(step), bucket["mean"]))
-    return tuple(points) if counted else tuple(sorted(points, key=lambda point: point[0]))  # a stable sort
+    return place_points([(bucket["last_step"], bucket["mean"], bucket["count"]) for bucket in buckets], counted=counted)
 
 
 def make_scatter(

@@ -17,6 +17,7 @@ from riseml.model import Caller
 from riseml.server.api.callers import CallerOf
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.comparison import compare_experiments
+from riseml.server.api.views.curve_groups import read_curve_groups
 from riseml.server.api.views.record_views import show_all
 from riseml.server.api.views.result_groups import read_groups
 from riseml.server.api.views.results import ResultQuery, read_results
@@ -238,7 +239,7 @@ def _read_page(
 
 
 def add_result_routes(router: APIRouter, stores: Stores) -> None:
-    """Add /comparison, /results and /results/groups, which put experiments side by side."""
+    """Add /comparison, /results, /results/groups and /results/curves, which put experiments side by side."""
 
     @router.get("/comparison")
     def compare(names: Names, caller: CallerOf) -> wire.ComparisonView:
@@ -272,3 +273,17 @@ def add_result_routes(router: APIRouter, stores: Stores) -> None:
         check_text([project, sort, where, column])
         query = ResultQuery(tuple(name[:200] for name in names or ()), project, tuple(where or ()), sort, archived)
         return read_groups(query, column, caller, stores, now())
+
+    @router.get("/results/curves")
+    def read_curves_by(
+        caller: CallerOf,
+        metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
+        by: Annotated[str, Query(max_length=200, description="a parameter, `tag`, or `point`: all but the seed")],
+        names: Annotated[list[str] | None, Query(alias="of", max_length=100)] = None,
+        project: Annotated[str | None, Query(max_length=128)] = None,
+        where: Annotated[list[str] | None, Query(max_length=20)] = None,
+        archived: Annotated[bool, Query(description="with archived ones that have ended")] = False,  # noqa: FBT002  # as above
+    ) -> wire.GroupCurveList:
+        check_text([project, where, metric, by])
+        query = ResultQuery(tuple(name[:200] for name in names or ()), project, tuple(where or ()), "", archived)
+        return read_curve_groups(query, metric, by, caller, stores, now())

@@ -79,6 +79,12 @@ def test_plot_writes_files(riseml: Riseml, fake_server: FakeServer, folder: Path
         (["144", "acc"], "no metric 'acc' was reported"),
         (["144", "accuracy", "--against", "layers"], "there is no parameter 'layers'"),
         (["x", "accuracy"], "'x' is not an experiment ID"),
+        (["144", "--by", ""], "--by names nothing"),
+        (["144", "--by", "lr", "--group"], "--group and --by exclude each other"),
+        (["144", "--by", "lr", "--against", "lr"], "--against and --by exclude each other"),
+        (["144", "--band", "error"], "--band needs --by"),
+        (["144", "--by", "lr", "--band", "wide"], "there is no band 'wide'"),
+        (["144", "--by", "lr", "--band", ""], "there is no band ''"),
     ],
 )
 def test_what_cannot_be_plotted_is_refused(
@@ -143,3 +149,33 @@ def test_plot_draws_means_over_seeds_with_bands(riseml: Riseml, fake_server: Fak
     assert sum(element.tag.endswith("polygon") for element in drawn) == 1
     refused = riseml("plot", "144", "--group", "--against", "lr")
     assert "--group and --against exclude each other" in refused.err
+
+
+def test_plot_draws_the_mean_of_each_value_of_a_parameter(
+    riseml: Riseml, fake_server: FakeServer, folder: Path
+) -> None:
+    serve_plot(fake_server)
+    group = {
+        "label": "lr=0.1",
+        "ids": ["144.1", "144.2"],
+        "x": [1, 2],
+        "n": [2, 1],
+        "mean": [0.3, 0.6],
+        "low": [0.2, 0.6],
+        "high": [0.4, 0.6],
+        "error": [0.1, None],
+    }
+    found = {"metric": "accuracy", "by": "lr", "x": "step", "total": 11, "groups": [group] * 11}
+    fake_server.answers["GET /results/curves"] = (200, found)
+    assert riseml("plot", "144", "--by", "lr").out.splitlines()[-1] == (
+        "Means; --svg and --png draw bands. The first 10 of 11 groups"
+    )
+    assert "by=lr" in next(path for path in fake_server.asked if path.startswith("GET /results/curves"))
+    (series, *_) = json.loads(riseml("plot", "144", "--by", "lr", "--json").out)["series"]
+    assert series == {
+        "label": "lr=0.1 (n = 1 to 2)",
+        "points": [[1, 0.3], [2, 0.6]],
+        "band": [[1, 0.2, 0.4], [2, 0.6, 0.6]],
+    }
+    (series, *_) = json.loads(riseml("plot", "144", "--by", "lr", "--band", "error", "--json").out)["series"]
+    assert series["band"] == [[1, pytest.approx(0.2), pytest.approx(0.4)], [2, 0.6, 0.6]]

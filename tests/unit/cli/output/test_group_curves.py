@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from riseml.cli.output.group_curves import average_curves, make_group_curves
+from riseml.cli.output.group_curves import make_group_curves
 from riseml.cli.output.svg_plot import draw_svg
 from tests.unit.cli.group_rows import BROKEN, STEADY
 from tests.unit.cli.result_rows import make_history
@@ -22,16 +20,3 @@ def test_a_curve_is_the_mean_of_its_runs_and_the_band_holds_it() -> None:
     assert all(low < y < high for (_, y), (_, low, high) in zip(first.points, first.band, strict=True))
     assert second.band == (), "one run has no band"
     assert draw_svg(chart).count("<polygon") == 1
-
-
-def test_runs_with_other_steps_are_straight_lines_between_them() -> None:
-    one = [(0.0, 0.0), (10.0, 1.0), (20.0, 2.0)]
-    other = [(5.0, 1.0), (15.0, 3.0)]
-    assert average_curves([one, other]) == [(10.0, [1.0, 2.0])], "only where both have values"
-    assert average_curves([one]) == [(x, [y]) for x, y in one]
-
-
-@given(st.lists(st.floats(-10, 10), min_size=1, max_size=20), st.integers(1, 5))
-def test_equal_runs_are_their_own_mean(values: list[float], count: int) -> None:
-    curve = [(float(at), value) for at, value in enumerate(values)]
-    assert average_curves([curve] * count) == [(x, [y] * count) for x, y in curve]
