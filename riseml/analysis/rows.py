@@ -72,6 +72,8 @@ class ResultRow(NamedTuple):
     generation: int | None = None  # of a trial of a population, from 1; None: it is none
     parent: str = ""  # `144.3`: the trial whose files it began with; empty: none
     beyond: bool = False  # its metrics fail a constraint of its search, or are not reported so far
+    project: str = ""
+    gpus: int = 0  # that its jobs asked for
 
 
 Reader = Callable[[ResultRow], Value]
@@ -94,6 +96,9 @@ FIXED: Mapping[str, Reader] = {
     "note": lambda row: row.annotation.note or None,
     "generation": lambda row: None if row.generation is None else float(row.generation),
     "parent": lambda row: row.parent or None,
+    "project": lambda row: row.project or None,
+    "set": lambda row: str(row.number[0]) if row.number[1] else None,
+    "gpus": lambda row: float(row.gpus),
 }
 """The columns that every row has."""
 BUILT_IN = ("rank", *FIXED)

@@ -48,15 +48,17 @@ class ExperimentRun(NamedTuple):
     workers: int = 1  # jobs that train
     waited: float = 0.0  # seconds between its attempts
     waits_since: datetime | None = None  # when the last attempt ended, while the next one waits
+    gpus: int = 0  # that its jobs asked for
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeQuery:
-    """Which experiments are wanted: those of some numbers, or all of a project."""
+    """Which experiments are wanted: those of some numbers, all of a project, or all."""
 
     numbers: tuple[tuple[int, int | None], ...] = ()  # (number, sub); sub None: the experiment, or the whole set
     project: str | None = None
     caller: Caller | None = None  # only those that they see; None: all
+    everything: bool = False  # of every project
 
 
 class OutcomeStore:
@@ -82,8 +84,9 @@ class OutcomeStore:
         with self._database.read_transaction() as connection:
             for start in range(0, len(ids), _IDS_PER_QUERY):
                 for row in connection.execute(_select_runs(ids[start : start + _IDS_PER_QUERY])):
-                    identity, started, ended, waited, waits_since, hosts, workers = row
-                    runs[identity] = ExperimentRun(started, ended, _list_hosts(hosts), workers, waited, waits_since)
+                    identity, started, ended, waited, waits_since, hosts, workers, gpus = row
+                    run = ExperimentRun(started, ended, _list_hosts(hosts), workers, waited, waits_since, gpus or 0)
+                    runs[identity] = run
         return runs
 
     def read_parents(self, sets_of_trials: Iterable[int]) -> dict[int, int]:
@@ -132,18 +135,21 @@ def _select_runs(ids: list[int]) -> sa.Select[Any]:
             jobs.c.experiment_id,
             sa.func.aggregate_strings(sa.func.coalesce(host, ""), ",").label("hosts"),
             sa.func.sum(sa.case((part.in_(_TRAINS), 1), else_=0)).label("workers"),
+            sa.func.sum(jobs.c.record["resources", "gpus"].as_integer()).label("gpus"),
         )
         .where(part != JobDuty.PREPARES.value, jobs.c.experiment_id.in_(ids))
         .group_by(jobs.c.experiment_id)
         .subquery()
     )
     columns = (experiments.c[name] for name in ("id", "started_at", "ended_at", "waited", "waits_since"))
-    return sa.select(*columns, placed.c.hosts, placed.c.workers).join(
+    return sa.select(*columns, placed.c.hosts, placed.c.workers, placed.c.gpus).join(
         placed, placed.c.experiment_id == experiments.c.id
     )
 
 
 def _choose(query: OutcomeQuery) -> sa.ColumnElement[bool]:
+    if query.everything:
+        return sa.true()
     if query.project is not None:
         return experiments.c.project == query.project
     parts = [

@@ -153,7 +153,7 @@ export type RerunNeeds = { code?: string; images?: Array<PinnedImage>; data?: Ar
 export type RestoredHome = { home: string; former: string; former_host: string; store: boolean; owner: boolean };
 export type RestoredView = { attempt: number; files: number; bytes: number; kept: number };
 export type ResultList = { objective: ObjectiveView | null; objectives: Array<ObjectiveView>; total: number; archived: number; matched: number; parameters: Array<string>; same: Record<string, string>; metrics: Array<string>; best: ResultView | null; experiments: Array<ResultView>; notes: Array<string> };
-export type ResultView = { id: string; project: string; name: string; tags: Array<string>; note: string; starred: boolean; archived: boolean; rank: number | null; value: number | null; scores: Record<string, number>; state: StateName; reason: string; parameters: Record<string, string>; metrics: Array<MetricView>; workers: number; hosts: Array<string>; seconds: number | null; started_at: string | null; ended_at: string | null; generation?: number; parent?: string };
+export type ResultView = { id: string; project: string; name: string; tags: Array<string>; note: string; starred: boolean; archived: boolean; rank: number | null; value: number | null; scores: Record<string, number>; state: StateName; reason: string; parameters: Record<string, string>; metrics: Array<MetricView>; workers: number; hosts: Array<string>; seconds: number | null; started_at: string | null; ended_at: string | null; generation?: number; parent?: string; gpus?: number };
 export type RunAnnotation = { name?: string; tags?: Array<string>; note?: string };
 export type RunView = { jobs: Array<string>; lines: Array<string> };
 export type SampleHistory = { since: string; until: string; step: number; jobs: Array<JobSamples> };
@@ -179,6 +179,9 @@ export type StragglerView = { job: string; text: string; kind: "behind" | "full-
 export type Stragglers = { stragglers: Array<StragglerView> };
 export type Submission = { project: string; file: string; config: string; key?: string; snapshot?: string; parameters?: Array<[string, string]>; pull?: boolean; settings?: Array<[string, string]>; environment?: Record<string, string>; notebook?: NotebookRequest; executor?: "docker" | "process" | "slurm"; git?: GitState; pinned?: Array<PinnedImage>; annotation?: RunAnnotation; rerun_of?: string };
 export type SystemView = { server: ServerView; hosts: Array<HostView> };
+export type TableColumn = { name: string; kind: "own" | "parameters" | "metrics"; differs: boolean };
+export type TableLine = { id: string; group: string; count: number; open: boolean; inside: boolean; state: StateName | null; cells: Array<string | number | null>; mixed: Array<number> };
+export type TableView = { objectives: Array<ObjectiveView>; total: number; archived: number; matched: number; lines: number; columns: Array<string>; available: Array<TableColumn>; rows: Array<TableLine>; notes: Array<string> };
 export type TeamProjectList = { projects: Array<TeamProjectView> };
 export type TeamProjectView = { name: string; open: boolean; created_at: string; members: Array<MemberView> };
 export type TensorBoardRequest = { experiments: Array<string>; key?: string; left_after?: number; executor?: "docker" | "process" | "slurm" };
@@ -284,6 +287,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /server` ? ServerView :
   Request extends `GET /sessions` ? Sessions :
   Request extends `GET /system` ? SystemView :
+  Request extends `GET /table` ? TableView :
   Request extends `GET /usage` ? UsageList :
   Request extends `GET /users` ? UserList :
   Request extends `GET /whoami` ? CallerView :

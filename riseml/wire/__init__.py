@@ -188,6 +188,9 @@ from riseml.wire.results import (
     ObjectiveView as ObjectiveView,
     ResultList as ResultList,
     ResultView as ResultView,
+    TableColumn as TableColumn,
+    TableLine as TableLine,
+    TableView as TableView,
 )
 from riseml.wire.samples import (
     JobSamples as JobSamples,

@@ -44,6 +44,7 @@ class ResultView(TypedDict):
     ended_at: str | None  # RFC 3339
     generation: NotRequired[int]  # of a trial of a population, from 1; absent: it is none
     parent: NotRequired[str]  # `144.3`: the trial whose files it began with; absent: it began with none
+    gpus: NotRequired[int]  # that its jobs asked for; absent: a server of an earlier version says nothing of it
 
 
 class GroupRunView(TypedDict):
@@ -123,3 +124,43 @@ class GroupCurveList(TypedDict):
     x: Literal["step", "report"]  # `report`: values without a step are counted
     total: int  # groups; the answer has 50 at most
     groups: list[GroupCurve]
+
+
+class TableColumn(TypedDict):
+    """One column that a table can have."""
+
+    name: str  # as `--sort`, `--where` and `--columns` read it: `lr`, `metrics.time`, `loss.min`
+    kind: Literal["own", "parameters", "metrics"]  # `own`: riseml's, such as the state
+    differs: bool  # between the experiments that meet the conditions
+
+
+class TableLine(TypedDict):
+    """One line of a table: an experiment, or a group of them."""
+
+    id: str  # `144.3`; empty: it is a group
+    group: str  # what opens it, of a group; empty: it is an experiment
+    count: int  # experiments of the group; 1 of an experiment
+    open: bool  # its experiments follow
+    inside: bool  # it is an experiment of an open group
+    state: StateName | None  # null: the experiments of the group are in several
+    # in the order of the columns: a text, a number (NaN and infinity as texts), or null
+    cells: list[str | float | None]
+    mixed: list[
+        int
+    ]  # places of cells whose experiments differ: a number is their mean, and a text says how many values
+
+
+class TableView(TypedDict):
+    """A page of a table of experiments."""
+
+    objectives: list[ObjectiveView]  # all that rank; empty: nothing is ranked
+    total: int  # experiments that were looked at
+    archived: int  # archived ones that were left out
+    matched: int  # experiments that meet the conditions
+    lines: int  # of the whole table: experiments, or groups and the experiments of open ones
+    columns: list[str]  # names of the columns of `rows`
+    available: list[TableColumn]  # all that the table can have; empty unless `available` asks for them
+    rows: list[TableLine]  # of this page
+    notes: list[
+        str
+    ]  # what may be unexpected: a column that no experiment has, a parameter that mixes numbers and texts

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from riseml.analysis.column_names import quote_name
 from riseml.analysis.rows import Columns, ResultRow
+from riseml.base.control_characters import escape_controls
 from riseml.cli.output.results_view import list_csv, list_results
 from riseml.cli.output.style import Style
-from riseml.cli.output.text import clean_text, escape_controls
+from riseml.cli.output.text import clean_text
 from riseml.files.storage.outputs import describe_run
 from riseml.model import Plan
 from riseml.planning.grid import grid_points
@@ -36,7 +37,7 @@ from riseml.spec.yaml.document import parse_document
 from riseml.spec.yaml.writing import write_document
 from riseml.store.codec import parse_json, to_text
 from tests.unit.analysis.result_rows import choose
-from tests.unit.cli.output.test_csv_table import read_cell
+from tests.unit.analysis.test_csv_table import read_cell
 from tests.unit.cli.result_rows import FOUND, make_metric, make_result
 from tests.unit.control.simulation import make_experiment, make_plan
 

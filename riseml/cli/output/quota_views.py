@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from riseml.analysis.csv_table import list_csv_lines
 from riseml.base.amounts import format_bytes
-from riseml.cli.output.csv_table import list_csv_lines
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import format_duration

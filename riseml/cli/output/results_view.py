@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from riseml.analysis.column_names import quote_name
+from riseml.analysis.csv_table import list_csv_lines
 from riseml.analysis.rows import FIXED, Columns, ResultRow, Value
 from riseml.base.annotations import Annotation
 from riseml.base.records import dataclass
-from riseml.cli.output.csv_table import list_csv_lines
 from riseml.cli.output.paper_table import PaperTable
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table, measure_table
@@ -93,6 +93,8 @@ def make_row(result: wire.ResultView) -> ResultRow:
         workers=result["workers"],
         value=result["value"],
         scores=result["scores"],
+        project=result["project"],
+        gpus=result.get("gpus", 0),
         annotation=Annotation(
             result.get("name", ""),  # a server of an earlier version says nothing of it
             tuple(result.get("tags", ())),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from riseml.analysis.csv_table import list_csv_lines
 from riseml.analysis.scaling import Scaling, ScalingRow, find_scaling_reader, list_scaling_names
-from riseml.cli.output.csv_table import list_csv_lines
 from riseml.cli.output.paper_table import PaperTable
 from riseml.cli.output.style import Style
 from riseml.cli.output.tables import Column, build_table, measure_table

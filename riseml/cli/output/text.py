@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import TYPE_CHECKING
 
 from riseml.base.amounts import (
@@ -15,15 +14,12 @@ from riseml.base.amounts import (
 from riseml.base.amounts import format_bytes as format_bytes
 from riseml.base.amounts import format_digits
 from riseml.base.amounts import format_rate as format_rate
+from riseml.base.control_characters import ODD, OTHERS, compile_once, show_odd
 
 if TYPE_CHECKING:
     from riseml import wire
 
-# Control characters except the tab and the escape, marks that change the direction of writing, line separators, lone
-# surrogates.
-_OTHERS = "\x00-\x08\x0a-\x1a\x1c-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_ODD = f"[\x1b{_OTHERS}]"
-_ODD_BUT_ESCAPE = f"[{_OTHERS}]"
+_ODD_BUT_ESCAPE = f"[{OTHERS}]"
 _COLOUR = re.compile(r"(\x1b\[[0-9;:]*m)")
 _NO_COLOUR = re.compile(r"\x1b(?!\[[0-9;:]*m)")
 _RESET = "\x1b[0m"
@@ -39,7 +35,7 @@ def clean_text(text: str, *, colours: bool = False) -> str:
         >>> clean_text("\\x1b[2J10%\\r100%")
         '100%'
     """
-    if text.isprintable() or _compile(_ODD).search(text) is None:
+    if text.isprintable() or compile_once(ODD).search(text) is None:
         return text
     if not colours:
         return _clean_piece(text)
@@ -64,8 +60,8 @@ def clean_lines(lines: Sequence[str], *, colours: bool) -> Sequence[str]:
 
 def _is_odd(line: str, *, colours: bool) -> bool:
     if not colours:
-        return _compile(_ODD).search(line) is not None
-    return _compile(_ODD_BUT_ESCAPE).search(line) is not None or _NO_COLOUR.search(line) is not None
+        return compile_once(ODD).search(line) is not None
+    return compile_once(_ODD_BUT_ESCAPE).search(line) is not None or _NO_COLOUR.search(line) is not None
 
 
 def escape_json(text: str) -> str:
@@ -75,24 +71,13 @@ def escape_json(text: str) -> str:
         >>> escape_json('"\\x9b"')
         '"\\\\u009b"'
     """
-    return text if text.isprintable() else _compile(_ODD).sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return text if text.isprintable() else compile_once(ODD).sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _clean_piece(text: str) -> str:
     from riseml.base.terminal_text import plain_line
 
-    return _compile(_ODD).sub(_show_odd, plain_line(text))
-
-
-@cache
-def _compile(pattern: str) -> re.Pattern[str]:
-    """Return a compiled pattern. Most commands print only text that needs none, and compiling takes a millisecond."""
-    return re.compile(pattern)
-
-
-def _show_odd(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return compile_once(ODD).sub(show_odd, plain_line(text))
 
 
 def format_moment(moment: str) -> str:
@@ -188,17 +173,6 @@ def format_metric(value: float | str | None, digits: int = 6) -> str:
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return f"{value:.{digits}g}"
-
-
-def escape_controls(text: str) -> str:
-    """Return text without what could rewrite the terminal; nothing is lost: control characters are shown as `\\x07`,
-    line breaks and tabs stay.
-
-    Example:
-        >>> escape_controls("a\\r\\nb\\x1b[2J")
-        'a\\\\x0d\\nb\\\\x1b[2J'
-    """
-    return "\n".join(_compile(_ODD).sub(_show_odd, line) for line in text.split("\n"))
 
 
 def format_parameters(parameters: Mapping[str, str]) -> str:

@@ -134,6 +134,8 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("GET", "/v1/results"): _NAMED_READ,
     ("GET", "/v1/results/groups"): _NAMED_READ,
     ("GET", "/v1/results/curves"): _NAMED_READ,
+    ("GET", "/v1/table"): _NAMED_READ,
+    ("GET", "/v1/table/csv"): _NAMED_READ,
     ("GET", "/v1/kept"): _OWN_READ,
     ("GET", "/v1/outputs"): _OWN_READ,
     # files

@@ -41,7 +41,7 @@ from riseml.store.outcomes import ExperimentOutcome, ExperimentRun, OutcomeQuery
 
 _NO_METRICS: Mapping[str, MetricSummary] = MappingProxyType({})
 _NOT_RUN = ExperimentRun()
-_RUN_COLUMNS = ("time", "host", "workers", "started", "ended")
+RUN_COLUMNS = ("time", "host", "workers", "started", "ended", "gpus")
 """Columns of `ExperimentRun`: the server reads them for all experiments only when a condition or the order names
 one."""
 Summaries = Mapping[int, Mapping[str, MetricSummary]]
@@ -58,6 +58,9 @@ class ResultQuery:
     sort: str = ""  # `-accuracy,time`; empty: by the objective
     archived: bool = False  # with archived experiments that have ended, and that are not named
     limit: int | None = None  # rows of the answer; None: all
+    everything: bool = False  # without names and a project: all of the user's; none are no fault
+    user: str = ""  # whose they are, unless the names say it; empty: the caller's
+    columns: tuple[str, ...] = ()  # that must be read of all rows, beside those of the conditions and the order
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +292,7 @@ def _read_values(
 
 def _load_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datetime, *, hides: bool) -> _RowSources:
     outcomes = stores.outcomes.read_outcomes(user := _find_user(query, caller), _make_outcome_query(query, caller))
-    if not outcomes:
+    if not outcomes and (query.names or not query.everything):
         absent = f"project {query.project} has no experiment"
         if query.names:
             absent = f"there is no experiment {query.names[0]}"
@@ -304,7 +307,7 @@ def _load_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datet
     hidden = _find_hidden(query, by_name, annotations) if hides else frozenset()
     by_name = {name: outcome for name, outcome in by_name.items() if name not in hidden}
     ids = [outcome.id for outcome in by_name.values()]
-    needs_runs = any(name in text for text in (query.sort, *query.where) for name in _RUN_COLUMNS)
+    needs_runs = any(name in text for text in (query.sort, *query.where, *query.columns) for name in RUN_COLUMNS)
     runs = stores.outcomes.read_runs(ids) if needs_runs else {}
     return _RowSources(by_name, stores.metrics.read_summaries(ids), runs, annotations, len(hidden), moment)
 
@@ -344,9 +347,10 @@ def _make_outcome_query(query: ResultQuery, caller: Caller) -> OutcomeQuery:
         if canonical_id.job is not None:
             raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
         numbers.append((canonical_id.number, canonical_id.sub))
-    if not numbers and query.project is None:
+    everything = query.everything and query.project is None and not numbers
+    if not numbers and query.project is None and not everything:
         raise UsageError("neither an experiment nor a project is named", "name one")
-    return OutcomeQuery(tuple(numbers), None if numbers else query.project, caller)
+    return OutcomeQuery(tuple(numbers), None if numbers else query.project, caller, everything)
 
 
 def _find_user(query: ResultQuery, caller: Caller) -> str:
@@ -355,7 +359,8 @@ def _find_user(query: ResultQuery, caller: Caller) -> str:
     Raises:
         UsageError: those of several users, whose numbers would be the same.
     """
-    users = {parse_id(name).user or caller.user for name in query.names} or {caller.user}
+    own = query.user or caller.user
+    users = {parse_id(name).user or own for name in query.names} or {own}
     if len(users) > 1:
         raise UsageError(
             f"one table has experiments of one user, and these are of {', '.join(sorted(users))}",
@@ -373,17 +378,30 @@ def _make_row(name: str, outcome: ExperimentOutcome, sources: _RowSources) -> Re
         outcome.parameters,
         sources.metrics.get(outcome.id, _NO_METRICS),
         annotation=sources.annotations.get(name, NO_ANNOTATION),
+        project=outcome.project,
     )
     run = sources.runs.get(outcome.id)
-    if run is None:
-        return row
+    return row if run is None else _add_run(row, run, sources.moment)
+
+
+def _add_run(row: ResultRow, run: ExperimentRun, moment: datetime) -> ResultRow:
     return row._replace(
-        seconds=count_run_seconds(run, sources.moment),
+        seconds=count_run_seconds(run, moment),
         started=_show_moment(run.started_at),
         ended=_show_moment(run.ended_at),
         hosts=run.hosts,
         workers=run.workers,
+        gpus=run.gpus,
     )
+
+
+def complete_rows(rows: Sequence[ResultRow], matched: MatchedRows, stores: Stores) -> list[ResultRow]:
+    """Return rows with when and where they ran: `match_rows` reads it only for a condition or the order."""
+    sources = matched.sources
+    if sources.runs:
+        return list(rows)
+    runs = stores.outcomes.read_runs([sources.outcomes[row.name].id for row in rows])
+    return [_add_run(row, runs.get(sources.outcomes[row.name].id, _NOT_RUN), sources.moment) for row in rows]
 
 
 def _show_moment(moment: datetime | None) -> str:
@@ -412,6 +430,7 @@ def _show_results(placed: Mapping[str, _Placed], sources: _RowSources, stores: S
             "metrics": [show_summary(summary) for summary in sources.metrics.get(outcome.id, _NO_METRICS).values()],
             "workers": run.workers,
             "hosts": list(run.hosts),
+            "gpus": run.gpus,
             "seconds": None if seconds is None else round(seconds, 3),
             "started_at": _show_moment(run.started_at) or None,
             "ended_at": _show_moment(run.ended_at) or None,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.cli.output.csv_table import list_csv_lines, show_cell
+from riseml.analysis.csv_table import list_csv_lines, show_cell
 from riseml.cli.output.text import clean_lines
 
 TEXTS = st.text(st.sampled_from("ab'=+-@;\t\n, \"1.\uff1d\u200b") | st.characters(exclude_categories=["Cc", "Cs"]))

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from riseml.cli.output.text import escape_controls
+from riseml.base.control_characters import escape_controls
 
 Cell = str | float | None
 

@@ -1,0 +1,107 @@
+"""The table of experiments: pages of it as JSON, and all of it as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import StreamingResponse
+
+from riseml import wire
+from riseml.base.errors import UsageError
+from riseml.server.api.callers import CallerOf
+from riseml.server.api.submissions.submit import check_text
+from riseml.server.api.views.experiment_table import TableQuery, list_table_csv, read_table
+from riseml.server.api.views.results import ResultQuery
+from riseml.server.clock import now
+from riseml.server.services import Stores
+
+_MOST_COLUMNS = 200
+_MOST_GROUPS = 5
+_MOST_OPEN = 500
+_LONGEST_NAME = 300
+
+_CSV_ANSWER: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
+
+
+class TableFilters:
+    """Which experiments a table has, and in which order."""
+
+    def __init__(
+        self,
+        names: Annotated[list[str] | None, Query(alias="of", max_length=100, description="IDs; none: all")] = None,
+        user: Annotated[list[str] | None, Query(max_length=1, description="whose they are; none: the caller's")] = None,
+        project: Annotated[str | None, Query(max_length=128)] = None,
+        where: Annotated[list[str] | None, Query(max_length=20, description="as `riseml results --where`")] = None,
+        sort: Annotated[str, Query(max_length=1000, description="as `riseml results --sort`")] = "",
+        archived: Annotated[bool, Query(description="with archived ones that have ended")] = False,  # noqa: FBT002  # a query parameter is named by its caller
+    ) -> None:
+        check_text([names, user, project, where, sort])
+        self.names = tuple(name[:200] for name in names or ())
+        self.user = (user or [""])[0][:64]
+        self.project = project
+        self.where = tuple(text for text in where or () if text.strip())
+        self.sort = sort
+        self.archived = archived
+
+
+class TableShape:
+    """Which columns a table has, and how its experiments are grouped."""
+
+    def __init__(
+        self,
+        column: Annotated[list[str] | None, Query(max_length=_MOST_COLUMNS, description="`lr`, `loss.min`")] = None,
+        group: Annotated[list[str] | None, Query(max_length=_MOST_GROUPS, description="columns, or `set`")] = None,
+        opened: Annotated[
+            list[str] | None, Query(alias="open", max_length=_MOST_OPEN, description="`group` of open lines")
+        ] = None,
+    ) -> None:
+        check_text([column, group, opened])
+        self.columns = tuple(column or ())
+        self.group = tuple(group or ())
+        self.opened = tuple(opened or ())
+        if any(len(name) > _LONGEST_NAME for name in (*self.columns, *self.group)):
+            raise UsageError(f"a column has more than {_LONGEST_NAME} characters", "name one that the table has")
+
+
+def add_table_routes(router: APIRouter, stores: Stores) -> None:
+    """Add /table and /table/csv."""
+
+    @router.get("/table")
+    def read(
+        caller: CallerOf,
+        filters: Annotated[TableFilters, Depends()],
+        shape: Annotated[TableShape, Depends()],
+        offset: Annotated[int, Query(ge=0, le=10_000_000, description="lines before the page")] = 0,
+        limit: Annotated[int, Query(ge=0, le=10_000, description="lines of the page")] = 200,
+        available: Annotated[bool, Query(description="list the columns that there are")] = False,  # noqa: FBT002  # a query parameter is named by its caller
+    ) -> wire.TableView:
+        query = _make_query(filters, shape)
+        page = TableQuery(query.results, query.columns, query.group, query.opened, offset, limit, available)
+        return read_table(page, caller, stores, now())
+
+    @router.get("/table/csv", response_class=StreamingResponse, responses=_CSV_ANSWER)
+    def export(
+        caller: CallerOf, filters: Annotated[TableFilters, Depends()], shape: Annotated[TableShape, Depends()]
+    ) -> StreamingResponse:
+        lines = list_table_csv(_make_query(filters, shape), caller, stores, now())
+        return StreamingResponse(_end_lines(lines), media_type="text/csv")
+
+
+def _make_query(filters: TableFilters, shape: TableShape) -> TableQuery:
+    results = ResultQuery(
+        filters.names,
+        filters.project,
+        filters.where,
+        filters.sort,
+        filters.archived,
+        everything=True,
+        user=filters.user,
+        columns=shape.group,
+    )
+    return TableQuery(results, shape.columns, shape.group, shape.opened)
+
+
+def _end_lines(lines: list[str]) -> Iterator[str]:
+    yield from (f"{line}\n" for line in lines)
