@@ -218,13 +218,17 @@ class Columns:
                 return name
         return f"metrics.{quoted}{end}"
 
-    def write_metric(self, metric: str) -> str:
+    def write_metric(self, metric: str, part: str = "") -> str:
         """Return the name of a metric's column as users write it in `--sort` and `--where`."""
-        name = self.name_metric(metric)
+        name = self.name_metric(metric, part)
         if not needs_quotes(name):
             return name
-        quoted = quote_name(metric)
+        quoted = f"{quote_name(metric)}{f'.{part}' if part else ''}"
         return quoted if self.resolve(quoted)[0] == "metrics" else f"metrics.{quoted}"
+
+    def write_parameter(self, name: str) -> str:
+        """Return the name of a parameter's column as users write it in `--sort` and `--where`."""
+        return quote_name(name) if needs_quotes(name) else self.name_parameter(name)
 
     def _read_part(self, metric: str, part: str) -> Reader:
         goal = self.goals.get(metric)

@@ -112,6 +112,7 @@ from riseml.store.sealed_variables import VariableSeals, make_seals
 from riseml.store.searches import SearchStore
 from riseml.store.secret_store import SecretStore
 from riseml.store.sessions import SessionStore
+from riseml.store.table_views import TableViewStore
 from riseml.store.team_projects import TeamProjectStore
 from riseml.store.totals import StoreTotals
 from riseml.store.usage import LastUseReader
@@ -375,6 +376,7 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
         quotas=QuotaStore(database),
         placements=PlacementStore(database),
         seals=seals,
+        table_views=TableViewStore(database),
         secrets=SecretStore(database, seals, is_team=settings.is_team),
         accounts=AccountStore(database, digests),
         team_projects=TeamProjectStore(database),

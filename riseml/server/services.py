@@ -59,6 +59,7 @@ from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
 from riseml.store.secret_store import SecretStore
 from riseml.store.sessions import SessionStore
+from riseml.store.table_views import TableViewStore
 from riseml.store.team_projects import TeamProjectStore
 from riseml.store.totals import StoreTotals
 from riseml.store.written_files import WrittenStore
@@ -102,6 +103,7 @@ class Stores:
     sessions: SessionStore  # sessions of browsers and commands at a team's server
     provider_subjects: ProviderSubjects  # which persons of the organisation's provider the users are
     key_digests: KeyDigests  # keyed hashes of what lets callers in
+    table_views: TableViewStore  # saved views of the table of experiments
     secrets: SecretStore  # secrets and the credentials of registries
 
 

@@ -40,6 +40,12 @@ class ExperimentNames:
         with self._database.read_transaction() as connection:
             return list(connection.execute(query).scalars())
 
+    def list_projects(self, caller: Caller) -> list[str]:
+        """Return the projects of a caller's own experiments, by name."""
+        query = sa.select(experiments.c.project).where(experiments.c.user == caller.user, select_visible(caller))
+        with self._database.read_transaction() as connection:
+            return sorted(connection.execute(query.distinct()).scalars())
+
     def list_numbers(self, user: str, prefix: str, *, running: bool, most: int) -> list[int]:
         """Return the newest numbers of a user's experiments that begin with a prefix, oldest first.
 

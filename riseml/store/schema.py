@@ -242,6 +242,18 @@ experiment_tags = Table(
 )
 """The tags of experiments and sets."""
 
+table_views = Table(
+    "table_views",
+    metadata,
+    Column("user", String(64), primary_key=True),  # who has saved it
+    Column("project", String(128), primary_key=True),  # empty: the table of all experiments
+    Column("name", String(64), primary_key=True),
+    Column("query", Text, nullable=False),  # what the address of the page says
+    Column("is_default", Boolean, nullable=False, server_default=false()),
+    Column("team_project", String(128)),  # whose members see it; NULL: nobody but its user
+)
+"""Views of the table of experiments that users have saved."""
+
 written_files = Table(
     "written_files",
     metadata,

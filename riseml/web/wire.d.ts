@@ -162,6 +162,10 @@ export type Samples = { samples: Array<SampleView> };
 export type SaveRequest = { keys?: StoreKeys };
 export type SavedFileView = { path: string; size: number; sha256: string; changed: string; url: string };
 export type SavedSummary = { place: string; state: "waiting" | "saving" | "saved" | "incomplete" | "nothing"; saved_at: string | null; files: number; bytes: number; missing: number; trouble: string; done: number; total: number; restored: RestoredView | null };
+export type SavedTableList = { views: Array<SavedTableView>; projects: Array<string> };
+export type SavedTableName = { project: string; name: string; user?: string };
+export type SavedTableRequest = { project: string; name: string; query: string; default: boolean };
+export type SavedTableView = { user: string; project: string; name: string; query: string; default: boolean };
 export type SavedView = { place: string; state: "waiting" | "saving" | "saved" | "incomplete" | "nothing"; saved_at: string | null; files: number; bytes: number; missing: number; trouble: string; done: number; total: number; restored: RestoredView | null; id: string; manifest: Array<SavedFileView>; missing_paths: Array<string>; left_out: Array<LeftOutFile> };
 export type SearchView = { method: string; metric: string; goal: "maximize" | "minimize"; objective: string; objectives: Array<ObjectiveView>; seed: number; trials: number; repeat: number; made: number; running: number; complete: number; stopped: number; failed: number; best: BestTrial | null; front: Array<string>; end: string | null; message: string; next: string; variables: Array<string> };
 export type SecretList = { secrets: Array<SecretView> };
@@ -179,7 +183,7 @@ export type StragglerView = { job: string; text: string; kind: "behind" | "full-
 export type Stragglers = { stragglers: Array<StragglerView> };
 export type Submission = { project: string; file: string; config: string; key?: string; snapshot?: string; parameters?: Array<[string, string]>; pull?: boolean; settings?: Array<[string, string]>; environment?: Record<string, string>; notebook?: NotebookRequest; executor?: "docker" | "process" | "slurm"; git?: GitState; pinned?: Array<PinnedImage>; annotation?: RunAnnotation; rerun_of?: string };
 export type SystemView = { server: ServerView; hosts: Array<HostView> };
-export type TableColumn = { name: string; kind: "own" | "parameters" | "metrics"; differs: boolean };
+export type TableColumn = { name: string; kind: "own" | "parameters" | "metrics"; part: string; differs: boolean };
 export type TableLine = { id: string; group: string; count: number; open: boolean; inside: boolean; state: StateName | null; cells: Array<string | number | null>; mixed: Array<number> };
 export type TableView = { objectives: Array<ObjectiveView>; total: number; archived: number; matched: number; lines: number; columns: Array<string>; available: Array<TableColumn>; rows: Array<TableLine>; notes: Array<string> };
 export type TeamProjectList = { projects: Array<TeamProjectView> };
@@ -235,6 +239,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /quotas/${string}/${string}` ? QuotaView :
   Request extends `POST /sessions/${string}/end` ? Sessions :
   Request extends `POST /snapshots/${string}/contents` ? MissingContents :
+  Request extends `POST /table/views/remove` ? SavedTableView :
   Request extends `POST /users/${string}/link` ? UserView :
   Request extends `PUT /snapshots/${string}/manifest` ? MissingContents :
   Request extends `DELETE /registries/${string}` ? RemovedSecret :
@@ -249,6 +254,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /projects/${string}` ? TeamProjectView :
   Request extends `GET /results/curves` ? GroupCurveList :
   Request extends `GET /results/groups` ? GroupList :
+  Request extends `GET /table/views` ? SavedTableList :
   Request extends `GET /users/${string}` ? UserView :
   Request extends `GET /web/sessions` ? WebSessions :
   Request extends `POST /files/folder` ? FileView :
@@ -262,6 +268,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /projects/${string}` ? TeamProjectView :
   Request extends `POST /reruns/check` ? MissingParts :
   Request extends `POST /server/stop` ? ServerView :
+  Request extends `POST /table/views` ? SavedTableView :
   Request extends `POST /users/${string}` ? UserView :
   Request extends `POST /web/close` ? WebView :
   Request extends `PUT /files/content` ? FileView :

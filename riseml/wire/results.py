@@ -129,8 +129,9 @@ class GroupCurveList(TypedDict):
 class TableColumn(TypedDict):
     """One column that a table can have."""
 
-    name: str  # as `--sort`, `--where` and `--columns` read it: `lr`, `metrics.time`, `loss.min`
+    name: str  # as `--sort`, `--where` and `--columns` read it: `lr`, `metrics.time`, `"val loss".min`
     kind: Literal["own", "parameters", "metrics"]  # `own`: riseml's, such as the state
+    part: str  # of a metric: `last`, `min`; empty: it has none, or is the value that ranks, else the last one
     differs: bool  # between the experiments that meet the conditions
 
 
@@ -164,3 +165,37 @@ class TableView(TypedDict):
     notes: list[
         str
     ]  # what may be unexpected: a column that no experiment has, a parameter that mixes numbers and texts
+
+
+class SavedTableRequest(TypedDict):
+    """A view of the table that a user saves."""
+
+    project: str  # empty: of all experiments
+    name: str
+    query: str  # what the address says: `sort=-accuracy&column=lr`
+    default: bool  # the table of the project begins with it
+
+
+class SavedTableName(TypedDict):
+    """Which view is meant."""
+
+    project: str  # empty: of all experiments
+    name: str
+    user: NotRequired[str]  # who has saved it; absent: the caller
+
+
+class SavedTableView(TypedDict):
+    """A saved view of the table."""
+
+    user: str  # who has saved it
+    project: str  # empty: of all experiments
+    name: str
+    query: str  # what the address says: `sort=-accuracy&column=lr`
+    default: bool  # the table of the project begins with it
+
+
+class SavedTableList(TypedDict):
+    """The saved views of a project."""
+
+    views: list[SavedTableView]  # the caller's own first
+    projects: list[str]  # of the caller's experiments

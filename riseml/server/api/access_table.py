@@ -136,6 +136,9 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("GET", "/v1/results/curves"): _NAMED_READ,
     ("GET", "/v1/table"): _NAMED_READ,
     ("GET", "/v1/table/csv"): _NAMED_READ,
+    ("GET", "/v1/table/views"): _OWN_READ,  # those that the caller sees
+    ("POST", "/v1/table/views"): _OWN_WRITE,
+    ("POST", "/v1/table/views/remove"): _OWN_WRITE,  # the route asks whose it is
     ("GET", "/v1/kept"): _OWN_READ,
     ("GET", "/v1/outputs"): _OWN_READ,
     # files

@@ -33,6 +33,7 @@ from riseml.server.api.routes.session_routes import add_session_routes
 from riseml.server.api.routes.stream_routes import add_proxied_app_routes, add_stream_routes
 from riseml.server.api.routes.submission_routes import add_capsule_routes, add_submission_routes
 from riseml.server.api.routes.table_routes import add_table_routes
+from riseml.server.api.routes.view_routes import add_view_routes
 from riseml.server.services import Services
 
 
@@ -48,6 +49,7 @@ def make_router(services: Services) -> APIRouter:
     add_proxied_app_routes(router, services)
     add_result_routes(router, services.stores)
     add_table_routes(router, services.stores)
+    add_view_routes(router, services.stores)
     add_capsule_routes(router, services)
     add_file_routes(router, services)
     add_saved_routes(router, services)

@@ -146,16 +146,18 @@ def _list_available(matched: MatchedRows) -> Iterator[wire.TableColumn]:
     """Yield every column that the table can have."""
     rows = matched.rows
     columns = matched.columns
-    yield {"name": "rank", "kind": "own", "differs": len(set(matched.ranks.values())) > 1}
+    yield {"name": "rank", "kind": "own", "part": "", "differs": len(set(matched.ranks.values())) > 1}
     for name, read in FIXED.items():
-        yield {"name": name, "kind": "own", "differs": name in RUN_COLUMNS or _differs(rows, read)}
+        yield {"name": name, "kind": "own", "part": "", "differs": name in RUN_COLUMNS or _differs(rows, read)}
     for name in list_parameters(rows):
-        column = columns.name_parameter(name)
-        yield {"name": column, "kind": "parameters", "differs": _differs(rows, columns.find_reader(column))}
+        column = columns.write_parameter(name)
+        differs = _differs(rows, columns.find_reader(column))
+        yield {"name": column, "kind": "parameters", "part": "", "differs": differs}
     for metric in list_metrics(rows):
         for part in ("", *(part for part in PARTS if part != "best" or metric in columns.goals)):
-            column = columns.name_metric(metric, part)
-            yield {"name": column, "kind": "metrics", "differs": _differs(rows, columns.find_reader(column))}
+            column = columns.write_metric(metric, part)
+            differs = _differs(rows, columns.find_reader(column))
+            yield {"name": column, "kind": "metrics", "part": part, "differs": differs}
 
 
 def _differs(rows: Sequence[ResultRow], read: Reader) -> bool:
