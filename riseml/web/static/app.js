@@ -12,6 +12,7 @@ import { makeProblem, tick } from "./parts.js";
 import { showPool } from "./pool.js";
 import { showSessions } from "./sessions.js";
 import { showSignIn } from "./sign_in.js";
+import { showTable } from "./table.js";
 import { showBoard } from "./tensorboard.js";
 
 /**
@@ -70,6 +71,7 @@ function chooseView(parts) {
   if (!parts.length) return showExperiments;
   if (parts[0] === "experiments" && parts.length >= 2) return showExperiment;
   if (parts[0] === "pool") return showPool;
+  if (parts[0] === "table" && parts.length === 1) return showTable;
   if (parts[0] === "compare") return showComparison;
   if (parts[0] === "tensorboard") return showBoard;
   if (parts[0] === "sessions" && isTeam) return showSessions;

@@ -27,12 +27,12 @@ const RANK = { RUNNING: 0, STARTING: 1, PENDING: 2, BUILDING: 3, CREATED: 4, FAI
 const COLUMNS = [
   { key: "id", label: "ID", class: "id", value: idValue, cell: (row, table) => table.makeName(row) },
   { key: "state", label: "State", value: ({ view }) => RANK[/** @type {keyof typeof RANK} */ (view.state)], cell: ({ view }) => makeState(view.state) },
-  { key: "project", label: "Project", value: ({ view }) => view.project, cell: ({ view }) => view.project },
+  { key: "project", label: "Project", class: "project", value: ({ view }) => view.project, cell: ({ view }) => view.project },
   { key: "parameters", label: "Parameters", class: "parameters optional", value: describe, cell: (row) => [makeLabels(row.view), describe(row)] },
   { key: "metric", label: "Metric", class: "metric", value: (row, table) => table.metricValue(row), cell: (row, table) => table.makeMetric(row) },
   { key: "age", label: "Age", class: "number narrow", value: ({ view }) => -Date.parse(view.created_at), cell: ({ view }) => makeAge(view.created_at) },
-  { key: "duration", label: "Duration", class: "number optional", value: durationValue, cell: ({ view }) => makeRunTime(view) },
-  { key: "gpus", label: "GPUs", class: "number optional", value: ({ view }) => countGpus(view), cell: ({ view }) => countGpus(view) || "" },
+  { key: "duration", label: "Duration", class: "number optional duration", value: durationValue, cell: ({ view }) => makeRunTime(view) },
+  { key: "gpus", label: "GPUs", class: "number optional gpus", value: ({ view }) => countGpus(view), cell: ({ view }) => countGpus(view) || "" },
   { key: "host", label: "Host", class: "host optional", value: ({ view }) => listHosts(view).join(), cell: ({ view }) => listHosts(view).join(", ") },
 ];
 
@@ -144,8 +144,10 @@ class ExperimentTable {
     this.remember();
   }
 
-  /** @param {Row} row @returns {number} the chosen metric; of a set, the value that comes first in the order */
+  /** @param {Row} row @returns {number} the chosen metric; of a search for it the best value, of another set the value that comes first in the order */
   metricValue(row) {
+    const { search } = row.view;
+    if (search?.best && search.metric === this.metric) return search.best.value;
     const sign = this.sort.startsWith("-") ? -1 : 1;
     const values = [row, ...row.view.experiments.map((one) => this.makeRow(one, true))].map((one) => this.readMetric(one)).filter((value) => value !== null);
     return values.length ? sign * Math.min(...values.map((value) => sign * /** @type {number} */ (value))) : sign * Number.MAX_VALUE;

@@ -4,22 +4,25 @@
  * decide, what was stopped early, and its leaderboard.
  */
 
+import { rewriteAddress } from "./address.js";
 import { get } from "./api.js";
 import { ChartPanel } from "./chart_panel.js";
+import { DataTable } from "./data_table.js";
 import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
-import { countNoun, formatNumber, formatSpan } from "./format.js";
+import { countNoun, formatNumber } from "./format.js";
 import { FrontPanel } from "./front.js";
 import { GroupPanel } from "./groups.js";
 import { ImportancePanel } from "./importance.js";
 import { ParallelPanel } from "./parallel.js";
-import { makeDuration, makeLink, makeProblem, makeState, makeTable } from "./parts.js";
+import { linkTo, makeProblem } from "./parts.js";
+import { makeSelectionActions } from "./selection.js";
+import { makeState, readState, writeState } from "./table_state.js";
 
 /** @import { Curve, ResultList, ResultView } from "../wire.js" */
 
 const PAUSE = 1000; // milliseconds between two readings at least: a set prints without a pause
-const OWN_HEADS = ["Rank", "ID", "State", "Generation", "Parent", "Duration"]; // of the leaderboard
-const FEW_ROWS = 100; // of the leaderboard, before the user asks for all
+const USUAL = { ...makeState(), pinned: ["rank", "id"] };
 
 /** @type {import("./experiment.js").Tab} */
 export function showSet(page) {
@@ -33,7 +36,6 @@ class SetView {
   constructor(page) {
     this.page = page;
     this.chosen = "";
-    this.showsAll = false;
     this.read = makeCoalesced(async () => {
       await this.readSafely();
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
@@ -51,9 +53,32 @@ class SetView {
     this.picker = make("label", { hidden: true }, "Metric ", this.select);
     this.charts = make("div", { class: "charts" });
     this.early = make("section", { "aria-label": "Stopped early", hidden: true });
-    this.board = make("section", { "aria-label": "Leaderboard" });
+    this.problem = make("div");
+    this.table = this.makeBoard();
     const panels = [this.front, this.groups, this.parallel].map(({ element }) => element);
-    fill(page.place, this.picker, this.charts, ...panels, this.early, this.board);
+    fill(page.place, this.problem, this.picker, this.charts, ...panels, this.early, this.board);
+    this.table.read().catch((error) => this.table.showProblem(error));
+  }
+
+  /** Make the leaderboard: the table of the experiments of this set. */
+  makeBoard() {
+    const { id, signal, feed } = this.page;
+    const actions = make("div", { class: "actions", role: "toolbar", "aria-label": "Selected experiments" });
+    const table = new DataTable({
+      signal,
+      feed,
+      caption: "Leaderboard",
+      of: [id],
+      state: readState(new URLSearchParams(location.search), USUAL),
+      onState: (state) => {
+        const query = writeState(state, USUAL);
+        rewriteAddress(`${linkTo(id)}${query.size ? `?${query}` : ""}`);
+      },
+      onSelect: (ids) => fill(actions, makeSelectionActions(ids, () => table.clear())),
+    });
+    const bar = make("div", { class: "bar" }, make("h2", {}, "Leaderboard"), table.makeTools(), table.count, actions);
+    this.board = make("section", { "aria-label": "Leaderboard", class: "board" }, bar, table.problem, table.notes, table.scroller);
+    return table;
   }
 
   choose() {
@@ -68,7 +93,7 @@ class SetView {
       await this.readAll();
     } catch (error) {
       if (signal.aborted) return;
-      if (!this.board.firstChild) fill(this.board, makeProblem(error));
+      if (!this.charts.firstChild) fill(this.problem, makeProblem(error));
       feed.onReturn(error, () => this.read(), signal);
     }
   }
@@ -77,7 +102,7 @@ class SetView {
     const { id, signal, view } = this.page;
     const found = await get("/results", { of: id }, signal);
     const metric = this.pickMetric(found);
-    this.showBoard(found);
+    fill(this.problem);
     this.showEarly(found, metric);
     if (!metric) return;
     const goal = found.objectives.find((one) => one.metric === metric)?.goal ?? "";
@@ -128,7 +153,7 @@ class SetView {
     trials.sort((one, other) => value(one) - value(other));
     this.parallel.element.hidden = !found.parameters.length || trials.length < 2;
     const best = { minimize: "least ", maximize: "best " }[goal] ?? "last ";
-    this.parallel.show([...nameColumns(found.parameters, "parameters", found.metrics), `${best}${metric}`], trials);
+    this.parallel.show([...found.parameters.map((name) => (found.metrics.includes(name) ? `parameters.${name}` : name)), `${best}${metric}`], trials);
   }
 
   /** @param {ResultList} found @param {string} metric */
@@ -147,21 +172,6 @@ class SetView {
     const where = parts.length ? `: ${parts.join(", ")}; the longest experiment has ${countNoun(longest, "step")}` : "";
     const sentence = `${stopped.length} of ${countNoun(found.experiments.length, "experiment")} ${stopped.length === 1 ? "was" : "were"} stopped early, because others did better${where}.`;
     fill(this.early, make("h2", {}, "Stopped early"), make("p", {}, sentence));
-  }
-
-  /** @param {ResultList} found */
-  showBoard(found) {
-    const rows = listBoard(found);
-    const shown = this.showsAll ? rows : rows.slice(0, FEW_ROWS);
-    const more = make("button", { type: "button", onclick: () => this.showAll(found) }, `Show all ${formatNumber(rows.length)}`);
-    const { heads, numbers } = listHeads(found);
-    fill(this.board, make("h2", {}, "Leaderboard"), makeTable(heads, shown, { caption: "Leaderboard", numbers }), shown.length < rows.length && more);
-  }
-
-  /** @param {ResultList} found */
-  showAll(found) {
-    this.showsAll = true;
-    this.showBoard(found);
   }
 }
 
@@ -234,53 +244,4 @@ export function listBest(experiments, metric, goal) {
     return steps.map((mean) => ({ mean, min: mean, max: mean, last_step: at + 1, first_at: end, last_at: end }));
   });
   return { buckets, range };
-}
-
-/**
- * Return the heads of columns: a name that another column has, too, gets that of its kind before it.
- * @param {string[]} names
- * @param {"metrics" | "parameters"} kind
- * @param {string[]} others names of the other kind
- */
-function nameColumns(names, kind, others) {
-  const taken = new Set([...OWN_HEADS, ...others].map((name) => name.toLowerCase()));
-  return names.map((name) => (taken.has(name.toLowerCase()) ? `${kind}.${name}` : name));
-}
-
-/** @param {ResultList} found */
-export function listHeads(found) {
-  const lineage = hasGenerations(found) ? ["Generation", "Parent"] : [];
-  const heads = ["Rank", "ID", "State", ...lineage, ...nameColumns(found.metrics, "metrics", found.parameters), ...nameColumns(found.parameters, "parameters", found.metrics), "Duration"];
-  const begin = 3 + lineage.length;
-  const numbers = heads.map((_, at) => at).filter((at) => at === 0 || (at >= begin && at < begin + found.metrics.length) || at === heads.length - 1 || heads[at] === lineage[0]);
-  return { heads, numbers };
-}
-
-/** @param {ResultList} found */
-function hasGenerations({ experiments }) {
-  return experiments.some((one) => one.generation !== undefined);
-}
-
-/**
- * Return the number of a metric in the leaderboard: the value that ranks, as `riseml results` shows it; the last one of another metric.
- * @param {ResultView} one @param {string} name @param {ResultList} found
- */
-export function readShown(one, name, { objectives }) {
-  if (!objectives.some(({ metric }) => metric === name)) return findMetric(one, name)?.last;
-  return (objectives.length > 1 ? one.scores[name] : one.value) ?? undefined;
-}
-
-/** @param {ResultList} found @returns {import("./parts.js").Cell[][]} */
-function listBoard(found) {
-  const lineage = (/** @type {ResultView} */ one) => [one.generation ?? "", one.parent ? makeLink(one.parent) : ""];
-  const rows = found.experiments.map((one) => [
-    one.rank ?? "",
-    makeLink(one.id),
-    isStopped(one) ? [makeState(one.state), make("span", { class: "soft" }, " stopped early")] : makeState(one.state),
-    ...(hasGenerations(found) ? lineage(one) : []),
-    ...found.metrics.map((name) => formatNumber(readShown(one, name, found))),
-    ...found.parameters.map((name) => one.parameters[name] ?? ""),
-    one.ended_at && one.seconds !== null ? formatSpan(one.seconds) : makeDuration(one.started_at, one.ended_at),
-  ]);
-  return rows.sort((one, other) => (Number(one[0]) || Infinity) - (Number(other[0]) || Infinity) || 0);
 }

@@ -12,6 +12,7 @@ from tests.support.web_scene import WAIT, enter, find_barriers, go, intercept_fi
 
 VIEWS = (
     "/",
+    "/table",
     "/experiments/1",
     "/experiments/1/log",
     "/experiments/5/config",
@@ -166,6 +167,163 @@ def test_the_metric_of_every_row_sorts_and_filters(entered: Page) -> None:
     page.get_by_role("button", name="Clear").click()
 
 
+def list_cells(page: Page, column: str) -> list[str]:
+    """Return what the lines of a table show in one column."""
+    place = page.locator("table.chosen thead th .title").all_inner_texts().index(column)
+    texts: list[str] = page.locator(f'table.chosen td[data-column="{place}"]').all_inner_texts()
+    return texts
+
+
+def test_the_leaderboard_has_the_values_of_the_command_line(scene: Rig, entered: Page) -> None:
+    page = entered
+    show(page, "/experiments/2")
+    rows = page.get_by_role("table", name="Leaderboard").locator("tr[data-id]")
+    expect(rows).to_have_count(12)
+    ranked = scene.get("/v1/results", of="2")["experiments"]
+    assert list_cells(page, "id") == [one["id"] for one in ranked]
+    assert list_cells(page, "rank") == [str(one["rank"]) for one in ranked]
+    assert list_cells(page, "score") == [f"{one['value']:.5g}" for one in ranked]
+    lasts = {metric["name"]: metric["last"] for metric in ranked[0]["metrics"]}
+    assert list_cells(page, "score.last")[0] == f"{lasts['score']:.5g}"
+    page.get_by_role("button", name="lr", exact=True).click()
+    expect(page.get_by_role("columnheader", name="lr")).to_have_attribute("aria-sort", "descending")
+    expect(rows.first).to_have_attribute(
+        "data-id", scene.get("/v1/results", of="2", sort="-lr")["experiments"][0]["id"]
+    )
+    page.get_by_role("button", name="batch", exact=True).click(modifiers=["Shift"])
+    expect(page.get_by_role("columnheader", name="lr")).to_contain_text("↓1")
+    assert "sort=-lr%2C-batch" in page.url
+
+
+def test_users_choose_order_size_and_pin_columns(entered: Page) -> None:
+    page = entered
+    titles = page.locator("table.chosen thead th .title")
+    show(page, "/table")
+    expect(titles.first).to_have_text("id")
+    page.get_by_role("button", name="Columns").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("searchbox").fill("LOSS.M")
+    dialog.get_by_role("checkbox", name="loss.min").check()
+    expect(dialog.get_by_role("checkbox")).to_have_count(2)
+    dialog.get_by_role("button", name="Leave out accuracy").click()
+    dialog.get_by_role("button", name="Up: loss.min").click()
+    dialog.get_by_role("button", name="Pin state").click()
+    dialog.get_by_role("button", name="Show").click()
+    expect(titles.filter(has_text="accuracy")).to_have_count(0)
+    expect(titles).to_have_text(
+        ["id", "state", "score", "score.last", "loss", "lr", "batch", "project", "time", "loss.min", "host"]
+    )
+    page.get_by_role("button", name="loss.min").press("Shift+ArrowLeft")
+    expect(titles.nth(8)).to_have_text("loss.min")
+    head = page.get_by_role("columnheader", name="lr")
+    width = head.bounding_box()
+    page.get_by_role("button", name="lr", exact=True).press("+")
+    assert width is not None
+    page.wait_for_function("([node, width]) => node.offsetWidth > width", arg=[head.element_handle(), width["width"]])
+    assert "pinned=state" in page.url
+    assert "width=lr" in page.url
+    page.reload()
+    expect(titles.nth(8)).to_have_text("loss.min")
+    page.get_by_role("button", name="Columns").click()
+    dialog.get_by_role("button", name="Columns that differ").click()
+    dialog.get_by_role("button", name="Show").click()
+    expect(titles).to_have_text(["id", "state", "lr", "batch", "loss", "accuracy", "score"])
+
+
+def test_a_view_is_saved_and_opens_by_default(scene: Rig, entered: Page) -> None:
+    page = entered
+    titles = page.locator("table.chosen thead th .title")
+    dialog = page.get_by_role("dialog")
+    show(page, "/table?project=sweep&column=id&column=score.max&sort=-score&group=")
+    expect(page.locator("tr[data-id]")).to_have_count(12)
+    page.get_by_role("button", name="Views").click()
+    dialog.get_by_role("button", name="Save this view").click()
+    expect(dialog.get_by_role("alert")).to_have_text("Write a name for the view.")
+    dialog.get_by_label("Name").fill("<b>best</b>")
+    dialog.get_by_label("begins with it").check()
+    dialog.get_by_role("button", name="Save this view").click()
+    expect(page.get_by_text("Saved the view <b>best</b> of project sweep.")).to_be_visible()
+    show(page, "/table?project=sweep")
+    expect(titles).to_have_text(["id", "score.max"])
+    assert "sort=-score" in page.url, "the address says what is shown, and can be sent"
+    page.get_by_label("Project").select_option("toaster")
+    expect(page.locator("tr[data-id]")).not_to_have_count(12)
+    expect(titles.nth(1)).to_have_text("state")
+    page.get_by_role("button", name="Views").click()
+    expect(dialog).to_contain_text("None is saved so far.")
+    page.keyboard.press("Escape")
+    show(page, "/table?project=sweep")
+    page.get_by_role("button", name="Views").click()
+    page.get_by_role("button", name="Remove the view <b>best</b>").click()
+    expect(dialog).to_contain_text("None is saved so far.")
+    page.keyboard.press("Escape")
+    for body, status in (({}, 422), ({"name": ""}, 400), ({"name": "x" * 65}, 400), ({"query": "x" * 8001}, 400)):
+        request = {"project": "", "name": "n", "query": "", "default": False, **body} if body else {}
+        assert scene.post("/v1/table/views", request).status_code == status
+
+
+def test_the_table_groups_filters_and_is_saved_as_csv(scene: Rig, entered: Page) -> None:
+    page = entered
+    rows = page.locator("tr[data-id]")
+    show(page, "/table")
+    expect(rows).to_have_count(6)
+    group = page.locator("tr.group")
+    expect(group).to_contain_text("12 experiments")
+    page.get_by_role("button", name="Unfold 2").click()
+    expect(rows).to_have_count(18)
+    page.get_by_label("Group by", exact=True).select_option("batch")
+    expect(group).to_have_count(3)
+    expect(page.get_by_role("status").filter(has_text="17 experiments")).to_contain_text("3 lines")
+    page.get_by_label("Group by", exact=True).select_option("")
+    expect(rows).to_have_count(17)
+    find_row(page, "2.4").get_by_text("64", exact=True).click()
+    field = page.get_by_role("searchbox", name="Filter the table")
+    expect(field).to_have_value("batch=64")
+    found = scene.get("/v1/results", project="sweep", where="batch=64", sort="-id")["experiments"]
+    expect(rows).to_have_count(len(found))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    lines = download.value.path().read_text().splitlines()
+    assert lines[0].startswith("id,state,score,score.last,loss,")
+    assert [line.partition(",")[0] for line in lines[1:]] == [one["id"] for one in found]
+    field.fill("statte=finished")
+    expect(page.get_by_role("alert")).to_contain_text("did you mean 'state'")
+    expect(rows).to_have_count(len(found))
+    field.fill("state:finished lr<0.2")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.get_by_label("Select all that the filter leaves").click()
+    expect(page.get_by_role("toolbar")).to_contain_text("selected")
+    field.fill("lr>5")
+    page.get_by_role("button", name="Show all").click()
+    expect(rows).to_have_count(17)
+    page.get_by_role("button", name="Clear").click()
+
+
+OVERLAPS = """() => {
+  const heads = [...document.querySelectorAll('table.rows thead th')].filter((head) => head.offsetWidth);
+  const texts = heads.map((head) => [head.querySelector('button, input')?.getBoundingClientRect(), head]);
+  const isOver = ([box, head]) => box && box.right > head.getBoundingClientRect().right + 1;
+  return texts.filter(isOver).map(([, head]) => head.innerText);
+}"""
+
+
+def test_narrow_windows_show_the_metric_and_no_overlap(entered: Page) -> None:
+    page = entered
+    for width in (1024, 820, 390):
+        page.set_viewport_size({"width": width, "height": 760})
+        for path, name, value in (
+            ("/", "2", "0.96648"),
+            ("/table", "1", "0.027"),
+            ("/experiments/2", "2.10", "0.96648"),
+        ):
+            show(page, path)
+            cell = find_row(page, name).get_by_text(value).first
+            expect(cell).to_be_visible()
+            assert page.evaluate(OVERLAPS) == [], (width, path)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (width, path)
+    page.set_viewport_size({"width": 1280, "height": 800})
+
+
 def test_a_line_is_on_the_page_when_a_job_prints_it(scene: Rig, entered: Page) -> None:
     page = entered
     show(page, "/experiments/4/log")
@@ -298,7 +456,8 @@ def test_what_jobs_and_files_say_is_text(scene: Rig, entered: Page) -> None:
     assert page.evaluate("window.pwned") is None
     whole = scene.submit(single(HOSTILE, parameters={"evil": [EVIL, "<b>x</b>"]}))["id"]
     scene.wait_closed(whole)
-    for path in (f"/experiments/{whole}", "/?sort=-metric", f"/?metric={quote(EVIL)}&sort=-metric"):
+    shown = f"/table?column=id&column=evil&column={quote(EVIL)}&group=evil"
+    for path in (f"/experiments/{whole}", shown, "/?sort=-metric", f"/?metric={quote(EVIL)}&sort=-metric"):
         show(page, path)
         expect(page.locator("main")).to_contain_text("onerror")
         assert page.locator("main :is(img, script, b, i)").count() == 0

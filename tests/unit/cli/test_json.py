@@ -55,6 +55,8 @@ NOT_PRINTED |= {"QuotaChange", "RegistryLogin", "SecretValue"}
 NOT_PRINTED |= {"Changes", "EventList", "EventView", "LineMatches", "LinePage", "NumberedLine", "WebRequest"}
 NOT_PRINTED |= {"MemberRequest", "NewKeyRequest", "NewProjectRequest", "NewUserRequest"}
 NOT_PRINTED |= {"ProjectChangeRequest", "UserChangeRequest", "UserLinkRequest"}
+NOT_PRINTED |= {"TableColumn", "TableLine", "TableView"}
+NOT_PRINTED |= {"SavedTableList", "SavedTableName", "SavedTableRequest", "SavedTableView"}
 SHAPES = {name: shape for name, shape in vars(wire).items() if is_typeddict(shape) and name not in NOT_PRINTED}
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
