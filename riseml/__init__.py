@@ -90,3 +90,10 @@ def report(*positional: object, **values: object) -> None:
 def report_result(*positional: object, **values: object) -> None:
     """Report results: `riseml.report_result(accuracy=0.97, loss=0.1)`. Outside of a job it does nothing."""
     report(*positional, **values)
+
+
+def progress(done: object, of: object) -> None:  # names: `progress(done, of)`, as users call it
+    """Tell how far the training is: `riseml.progress(450, 1000)`. Outside of a job it does nothing."""
+    from riseml.job_programs import reports
+
+    reports.progress(done, of)

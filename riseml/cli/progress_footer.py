@@ -1,7 +1,7 @@
-"""Lines below a log on a terminal that show what the experiment waits for before it runs.
+"""Lines below a log on a terminal: what the experiment waits for before it runs, and how far it is while it runs.
 
-A thread asks the server once a second, because the command itself waits for the log. The thread ends when nothing
-waits any more, and another one starts when the log says that something waits again (`retry`).
+A thread asks the server, because the command itself waits for the log: once a second while something waits, every three
+seconds while jobs run. It ends with the experiment.
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ from typing import TYPE_CHECKING
 from riseml.base.errors import RisemlError
 from riseml.cli.output.log_lines import is_job_id
 from riseml.cli.output.progress import RateMeter
-from riseml.cli.output.style import BEFORE_OUTPUT
+from riseml.cli.output.progress_view import draw_job_progress
+from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES
 from riseml.cli.output.waiting_view import list_waiting
 from riseml.client.server_client import Address, Client
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.output.printer import Printer
+    from riseml.cli.output.style import Style
 
-_INTERVAL = 1.0  # seconds between two requests
+_INTERVAL = 1.0  # seconds between two requests while something waits
+_RUNNING_INTERVAL = 3.0  # seconds between two requests while it runs
+_MOST_LINES = 4  # experiments of a set whose progress is shown
 
 
 class ProgressFooter:
-    """Draws below what a printer prints, until the experiment runs.
+    """Draws below what a printer prints, until the experiment has ended.
 
     Args:
         printer: of a terminal.
@@ -54,10 +58,12 @@ class ProgressFooter:
         self._end_drawing()
 
     def note_entry(self, entry: wire.Entry) -> None:
-        """Take note of a change of state in the log, which shows whether the experiment waits."""
+        """Take note of a change of state in the log, which shows whether the experiment waits, runs or has ended."""
         if entry["type"] != "state" or is_job_id(entry["id"]):
             return
-        if entry["state"] in BEFORE_OUTPUT:
+        if entry["state"] not in ENDED_STATES:
+            if entry["id"] == self._identity:
+                self._erase()  # what it waited for
             self._start()
         elif entry["id"] == self._identity:
             self._end_drawing()
@@ -76,21 +82,37 @@ class ProgressFooter:
                 self._stop = None
                 self._printer.end_redraw()
 
+    def _erase(self) -> None:
+        with self._printer.hold():
+            if self._stop is not None:
+                self._printer.end_redraw()
+
     def _draw_until(self, stop: threading.Event) -> None:
         meters: dict[tuple[str, str], RateMeter] = {}
+        interval = _INTERVAL
         with Client(self._address) as client:
-            while not stop.wait(_INTERVAL):
+            while not stop.wait(interval):
                 try:
-                    explanation = _explain_waiting(client, self._identity)
+                    experiment = client.get_experiment(self._identity)
+                    explanation = _explain_waiting(client, experiment)
                 except RisemlError:
                     continue  # the command itself will notice and report the error
                 with self._printer.hold():
                     if stop.is_set():
                         return
-                    if explanation is None:
+                    if experiment["state"] in ENDED_STATES:
                         self._end_drawing()
+                        return
+                    interval = _INTERVAL if explanation is not None else _RUNNING_INTERVAL
+                    lines = (
+                        _list_progress(experiment, self._printer.style)
+                        if explanation is None
+                        else self._list_lines(explanation, meters)
+                    )
+                    if lines:
+                        self._printer.redraw(lines, stays=False)
                     else:
-                        self._printer.redraw(self._list_lines(explanation, meters), stays=False)
+                        self._printer.end_redraw()
 
     def _list_lines(self, explanation: wire.ExplanationView, meters: dict[tuple[str, str], RateMeter]) -> list[str]:
         for activity in explanation["activities"]:
@@ -99,12 +121,17 @@ class ProgressFooter:
         return list_waiting(explanation, {key: meter.rate for key, meter in meters.items()}, self._printer.style)
 
 
-def _explain_waiting(client: Client, identity: str) -> wire.ExplanationView | None:
+def _explain_waiting(client: Client, experiment: wire.ExperimentView) -> wire.ExplanationView | None:
     """Return what an experiment waits for, or of a set the first member that waits; None: nothing waits."""
-    experiment = client.get_experiment(identity)
-    waiting = [
-        experiment["id"]
-        for experiment in experiment["experiments"] or [experiment]
-        if experiment["state"] in BEFORE_OUTPUT
-    ]
+    waiting = [single["id"] for single in experiment["experiments"] or [experiment] if single["state"] in BEFORE_OUTPUT]
     return client.explain_experiment(waiting[0]) if waiting else None
+
+
+def _list_progress(experiment: wire.ExperimentView, style: Style) -> list[str]:
+    """Return a bar for an experiment whose progress is known, or for the first such members of a set."""
+    return [
+        line
+        for single in experiment["experiments"] or [experiment]
+        if (progress := single.get("progress")) is not None  # a server of an earlier version sends none
+        for line in draw_job_progress(single["id"], progress, style)
+    ][:_MOST_LINES]

@@ -3,6 +3,7 @@
     import riseml
     riseml.report(step=120, loss=0.31)
     riseml.report_result(accuracy=0.97, loss=0.1)
+    riseml.progress(450, 1000)
 
 Python 3.6 or newer, standard library only. It never raises, and outside of a job it does nothing. A report is one line
 on the stdout of the process, which the server takes out of the log:
@@ -21,6 +22,13 @@ import os
 import select
 import sys
 import threading
+import time
+
+DONE_METRIC = "riseml.done"
+"""The name of a value that is no metric: how much a job says is done."""
+
+OF_METRIC = "riseml.of"
+"""The name of a value that is no metric: of how much."""
 
 _LONGEST = 3500  # bytes of a line; the kernel writes up to 4096 bytes to a pipe as one piece
 _MOST = 50  # metrics of a line
@@ -28,6 +36,16 @@ _LARGEST_STEP = 10**15 - 1  # that the server takes
 _LONGEST_NAME = 64  # characters
 _MOST_WORDS = 100  # different names of which the log reports something
 _STDOUT = 1
+_PROGRESS_EVERY = 0.5  # seconds between two lines about the progress
+
+
+class _Pace:
+    """When the last line about the progress was written."""
+
+    last = float("-inf")  # seconds
+
+
+_pace = _Pace()
 _complaints = threading.Event()  # set once a value was left out, so that the log reports it only once
 
 
@@ -53,6 +71,20 @@ def report_result(*positional: object, **values: object) -> None:
     """
     values.pop("experiment_id", None)
     report(*positional, **values)
+
+
+def progress(done: object, of: object) -> None:  # names: `progress(done, of)`, as users call it
+    """Tell how far the training is: `progress(450, 1000)`. It writes two lines a second, however often it is called."""
+    try:
+        if "RISEML_JOB" not in os.environ:
+            return
+        amounts = float(done), float(of)  # type: ignore[arg-type]  # what is not a number is left out
+        now = time.monotonic()
+        if now - _pace.last >= _PROGRESS_EVERY or amounts[0] >= amounts[1]:
+            _pace.last = now
+            _write_line([f'"{DONE_METRIC}": {json.dumps(amounts[0])}', f'"{OF_METRIC}": {json.dumps(amounts[1])}'])
+    except Exception as error:  # noqa: BLE001  # a report never ends a training
+        _warn_once(repr(error))
 
 
 def _send_metrics(values: "dict[str, object]") -> None:
@@ -157,7 +189,7 @@ def _become_installed() -> None:
         sys.modules["riseml"] = own
         _warn_once(repr(error))
         return
-    for function in (report, report_result):
+    for function in (report, report_result, progress):
         if not hasattr(module, function.__name__):
             setattr(module, function.__name__, function)
 

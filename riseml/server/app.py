@@ -61,6 +61,7 @@ from riseml.server.reconcile.metric_counter import MetricCounter
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.output_collector import CollectorParts, OutputCollector
 from riseml.server.reconcile.passes import PassCounter
+from riseml.server.reconcile.progress_tracker import ProgressTracker
 from riseml.server.reconcile.run_secrets import RunSecrets
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.trial_metrics import StoredMetrics
@@ -278,9 +279,11 @@ def _make_services(
         registries=data.registries,
     )
     wakes = (wake, search_wake)
-    loops = _make_loops(_time_actions(actor.perform, timings), stores, hosts, (notifier, run_secrets), wakes)
+    progress = ProgressTracker()
+    loops = _make_loops(_time_actions(actor.perform, timings), stores, hosts, (notifier, run_secrets, progress), wakes)
     samples = SampleRecorder(hosts.pool, SampleStore(settings.home / "samples"))
     watchers = Watchers(
+        progress=progress,
         metrics=metrics,
         monitor=Monitor(hosts.pool, samples.note_watched),
         samples=samples,
@@ -312,7 +315,7 @@ def _make_loops(
     perform: Perform,
     stores: Stores,
     hosts: HostSet,
-    readers: tuple[Notifier, RunSecrets],
+    readers: tuple[Notifier, RunSecrets, ProgressTracker],
     wakes: tuple[Wake, Wake],
 ) -> Loops:
     """Return what the loops work with.
@@ -321,17 +324,24 @@ def _make_loops(
         perform: performs an action.
         stores: of the server.
         hosts: of the pool.
-        readers: what tells readers of logs, and what masks secrets before they read.
+        readers: what tells readers of logs, what masks secrets before they read, and what reads how far jobs are.
         wakes: of the control loop, and of the loop of searches.
     """
-    notifier, secrets = readers
+    notifier, secrets, progress = readers
     wake, search_wake = wakes
     collector = OutputCollector(
         CollectorParts(hosts, stores.experiments, stores.snapshots, stores.logs, stores.written)
     )
     return Loops(
         tracker=ActionTracker(perform, wake),
-        pump=LogPump(stores.logs, notifier, JointWake(wake, search_wake), collector.collect, secrets.find_masker),
+        pump=LogPump(
+            stores.logs,
+            notifier,
+            JointWake(wake, search_wake),
+            collector.collect,
+            secrets.find_masker,
+            progress.note_frames,
+        ),
         secrets=secrets,
         notifier=notifier,
         passes=PassCounter(wake, now()),

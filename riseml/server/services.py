@@ -28,6 +28,7 @@ from riseml.server.reconcile.log_pump import LogPump
 from riseml.server.reconcile.metric_counter import MetricCounter
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.passes import PassCounter
+from riseml.server.reconcile.progress_tracker import ProgressTracker
 from riseml.server.reconcile.run_secrets import RunSecrets
 from riseml.server.reconcile.wake import Wake
 from riseml.server.timings import Timings
@@ -128,6 +129,7 @@ class DataServices:
 class Watchers:
     """What measures and counts while the server runs."""
 
+    progress: ProgressTracker  # knows how far jobs are
     metrics: MetricCounter  # counts and saves metrics while jobs report
     monitor: Monitor  # samples what running jobs use, while a client asks
     samples: SampleRecorder  # samples every running job, and keeps the samples

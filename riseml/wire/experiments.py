@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from riseml.base.annotations import MOST_TAGS
 from riseml.wire.metrics import MainMetric, MetricView
+from riseml.wire.progress import ProgressView
 from riseml.wire.saves import SavedSummary
 from riseml.wire.searches import SearchView
 from riseml.wire.state_names import StateName
@@ -37,6 +38,7 @@ class JobView(TypedDict):
     shell: str | None  # that read its lines: `bash`, `sh`; None: not known (yet)
     started_at: str | None  # RFC 3339
     ended_at: str | None  # RFC 3339
+    progress: NotRequired[ProgressView | None]  # how far it is; null: not known. Older servers do not say
 
 
 class WrittenView(TypedDict):
@@ -102,6 +104,8 @@ class ExperimentView(TypedDict):
     metrics: list[MetricView]  # that its jobs have reported; empty in lists of experiments, and for a set
     # In lists of experiments; null for a set, elsewhere, and where nothing was reported. Older servers do not say.
     main_metric: NotRequired[MainMetric | None]
+    # Of its job that is furthest behind; null for a set, and where no job tells it. Older servers do not say.
+    progress: NotRequired[ProgressView | None]
     search: SearchView | None  # the search that chooses the points of a set
     notes: list[str]  # remarks about its riseml.yml
     saved: SavedSummary | None  # the state of the last copy into its store; None: nothing is saved, and in lists

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from riseml.wire.progress import ProgressView
 from riseml.wire.state_names import StateName
 
 
@@ -35,6 +36,7 @@ class SampleView(TypedDict):
     mem_mib: int  # guaranteed memory
     gpus: int  # GPUs that it has or waits for
     image: str  # before `install`
+    progress: NotRequired[ProgressView | None]  # how far it is; null: not known. Older servers do not say
 
 
 class Samples(TypedDict):

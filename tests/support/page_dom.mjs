@@ -178,6 +178,7 @@ export class FakeElement extends FakeNode {
 class FakeDocument extends EventTarget {
   hidden = false;
   documentElement = new FakeElement("html");
+  title = "";
   body = new FakeElement("body");
   activeElement = this.body;
 

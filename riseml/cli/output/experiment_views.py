@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from riseml.base.records import dataclass
 from riseml.cli.output.log_lines import list_advice, list_causes, list_last_lines
+from riseml.cli.output.progress_view import describe_progress, show_progress_cell
 from riseml.cli.output.style import ENDED_STATES, Style, name_state, paint_state
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import (
@@ -36,6 +37,7 @@ _LIST = (
     Column("STATE", states=True),
     Column("AGE", right=True, spare=3),
     Column("TIME", right=True, spare=2),
+    Column("PROGRESS", spare=1),
     Column("METRIC", spare=1),
     Column("TYPE", shrinks=True, spare=4),
     Column("PARAMS", shrinks=True, spare=2),
@@ -92,6 +94,7 @@ def list_experiments(
             "PAUSED" if experiment["reason"] == "PAUSED" else name_state(experiment["state"], experiment["reason"]),
             format_age(experiment["created_at"], now),
             format_duration(count_run_seconds(experiment, now)),
+            show_progress_cell(experiment.get("progress")),
             _describe_main_metric(experiment),
             ": ".join(filter(None, (describe_type(experiment), count_members(experiment)))),
             *([_count_jobs(experiment), experiment["reason"]] if long else []),
@@ -233,6 +236,7 @@ def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style, *,
             ("Project", experiment["project"]),
             ("Age", format_age(experiment["created_at"], now)),
             ("Duration", _describe_duration(experiment, now)),
+            ("Progress", _describe_progress(experiment)),
             ("Ended", f"{format_age(experiment['ended_at'], now)} ago" if experiment["ended_at"] else None),
             ("Image", experiment["image"]),
             ("Image Digest", experiment["image_digest"]),
@@ -286,6 +290,15 @@ def _list_note(experiment: wire.ExperimentView) -> list[str]:
 def _describe_duration(experiment: wire.ExperimentView, now: datetime) -> str | None:
     seconds = count_run_seconds(experiment, now)
     return None if seconds is None else format_duration(seconds)
+
+
+def _describe_progress(experiment: wire.ExperimentView) -> str | None:
+    """Return how far it is, with the job that says so where there are several; None: not known."""
+    progress = experiment.get("progress")  # a server of an earlier version sends none
+    if progress is None:
+        return None
+    several = sum(job["state"] == "RUNNING" for job in experiment["jobs"]) > 1
+    return describe_progress(progress) + (f" ({progress['job']})" if several else "")
 
 
 def _list_saved(experiment: wire.ExperimentView, now: datetime) -> list[tuple[str, str]]:

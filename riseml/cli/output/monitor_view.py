@@ -10,6 +10,7 @@ from riseml.analysis.trends import Amount, Trends
 from riseml.base.names import LOCAL_HOST, THIS_MACHINE
 from riseml.base.records import dataclass
 from riseml.cli.output.cards import build_cards, fit_cards, measure_card
+from riseml.cli.output.progress_view import show_progress_cell
 from riseml.cli.output.sparklines import draw_sparkline
 from riseml.cli.output.style import Style, paint
 from riseml.cli.output.tables import Column, measure_table
@@ -65,6 +66,7 @@ _SERIES = (
     Series(Column("DISK read", right=True), lambda sample: sample["disk_read"]),
     Series(Column("DISK write", right=True), lambda sample: sample["disk_write"]),
     Series(Column(_LINES, right=True), lambda sample: sample["lines"]),
+    Series(Column("PROGRESS")),
 )
 
 
@@ -132,6 +134,7 @@ def _list_cells(sample: wire.SampleView, trends: Trends | None) -> list[str]:
         *_list_gpus(sample),
         *(_UNKNOWN if rate is None else f"{format_bytes(rate)}/s" for rate in rates),
         _show_lines(sample["id"], trends),
+        show_progress_cell(sample.get("progress")),  # a server of an earlier version sends none
     ]
 
 

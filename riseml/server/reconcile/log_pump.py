@@ -29,6 +29,7 @@ from riseml.store.logs.masked_frames import FrameMasker
 _RETRY_PAUSES = (0.05, 0.2, 1.0, 5.0)  # seconds before the next attempt, after each failure in a row
 _QUICK_SUCCESSION = 0.005  # seconds between two pieces of a log that grows without a pause
 _STDOUT = 1  # the stream whose first line reports the shell
+_PAST_LINES = 50  # that tell how far a job was when an earlier server ended
 _OWN_STREAM = 3  # messages that the job did not print
 _GATHER = 0.002  # seconds for which the frames of such a log are gathered, so that they are stored as one piece
 
@@ -46,6 +47,14 @@ def collect_nothing(executor: Executor, key: JobKey) -> None:
     """Keep nothing."""
 
 
+NoteOutput = Callable[[JobKey, Sequence[Frame]], None]
+"""Takes what a job prints, without its secrets, in the order of its log."""
+
+
+def note_nothing(key: JobKey, frames: Sequence[Frame]) -> None:
+    """Take what a job prints, and do nothing."""
+
+
 def mask_nothing(experiment: int) -> Masker | None:
     """Mask nothing."""
 
@@ -60,7 +69,9 @@ class LogPump:
         wake: Wake | JointWake,
         collect: Collect = collect_nothing,
         find_masker: FindMasker = mask_nothing,
+        note_output: NoteOutput = note_nothing,
     ) -> None:
+        self._note_output = note_output
         self._find_masker = find_masker
         self._logs = logs
         self._collect = collect
@@ -81,7 +92,12 @@ class LogPump:
             follower = self._followers.get(container.id)
             if follower is None:
                 follower = _LogFollower(
-                    executor, container.key, (self._logs, self._notifier, self._wake), self._collect, self._find_masker
+                    executor,
+                    container.key,
+                    (self._logs, self._notifier, self._wake),
+                    self._collect,
+                    self._find_masker,
+                    self._note_output,
                 )
                 self._followers[container.id] = follower
                 follower.start()
@@ -104,6 +120,11 @@ class LogPump:
         with self._lock:
             return {follower.key: follower.lines for follower in self._followers.values()}
 
+    def list_followed(self) -> frozenset[JobKey]:
+        """Return the jobs whose logs are followed."""
+        with self._lock:
+            return frozenset(follower.key for follower in self._followers.values())
+
     def drop_followers(self, present: frozenset[str]) -> None:
         """Drop the followers of all containers but these."""
         with self._lock:
@@ -121,6 +142,7 @@ class _LogFollower(threading.Thread):
         ends: tuple[LogStore, Notifier, Wake | JointWake],
         collect: Collect,
         find_masker: FindMasker,
+        note_output: NoteOutput,
     ) -> None:
         super().__init__(name=f"log-{key.experiment}-{key.job}-{key.attempt}", daemon=True)
         self.executor = executor  # executor of the container's host; the pump replaces it when pool.yml changes
@@ -133,6 +155,8 @@ class _LogFollower(threading.Thread):
         self._logs, self._notifier, self._wake = ends
         self._collect = collect
         self._find_masker = find_masker
+        self._note_output = note_output
+        self._has_shown_past = False  # `note_output` has the last lines that an earlier server stored
         self._masked = FrameMasker()
         self._may_lag = (
             True  # frames may have been held back when the log was read before, by this server or another one
@@ -197,6 +221,7 @@ class _LogFollower(threading.Thread):
                 self.ended.wait()
             return False
         cursor = self._find_cursor()
+        self._show_past(cursor)
         lacks_shell = _STDOUT not in cursor.positions
         try:
             for frames in self.executor.read_log(self.key, cursor, follow=follow):
@@ -219,6 +244,13 @@ class _LogFollower(threading.Thread):
             self._note_gone(error)
             return True
         return False
+
+    def _show_past(self, cursor: LogCursor) -> None:
+        """Give the last lines that an earlier server has stored to what reads the output."""
+        if not self._has_shown_past and cursor.positions:
+            lines = self._logs.read_last_lines(self.key, _PAST_LINES)
+            self._note_output(self.key, [Frame(line.at, line.stream, line.text + b"\n") for line in lines])
+        self._has_shown_past = True
 
     def _note_gone(self, error: NotThere) -> None:
         """Store what is held back, and a note where the host has lost a part of the log."""
@@ -251,6 +283,7 @@ class _LogFollower(threading.Thread):
     def _store_frames(self, frames: Sequence[Frame]) -> None:
         if frames:
             self._logs.append_frames(self.key, frames)
+            self._note_output(self.key, frames)
             self.lines += len(frames)
             self._notifier.publish_lines(self.key.experiment)
 

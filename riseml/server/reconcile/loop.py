@@ -139,6 +139,7 @@ class ControlLoop(threading.Thread):
         hosts = self._run_times.measure(world, hosts, moment)
         present = {container.id for host in hosts.values() for container in host.containers.values()}
         services.loops.pump.drop_followers(frozenset(present))
+        services.watchers.progress.drop_jobs(services.loops.pump.list_followed())
         observation = replace(
             make_observation(services.hosts, services.stores.drained, hosts, moment),
             busy=pending,

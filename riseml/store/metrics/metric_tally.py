@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from riseml.base.metric_names import read_quoted_name
 from riseml.base.names import BUILD, JobName
+from riseml.job_programs.reports import DONE_METRIC, OF_METRIC
 from riseml.job_programs.script_shell import SHELL_METRIC
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
@@ -17,7 +18,7 @@ from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
 MOST_METRICS = 100
 """Most metric names of one experiment; values of further names are counted but not kept."""
 
-_SHELL = SHELL_METRIC.encode()  # a report of riseml itself, not a metric
+_NO_METRICS = frozenset(name.encode() for name in (SHELL_METRIC, DONE_METRIC, OF_METRIC))  # reports of riseml itself
 _PAIR = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*)" *: *([^ ,}]+)')
 
 
@@ -99,7 +100,8 @@ def batch_reports(block: LogBlock) -> ReportBatch | None:
     stamps, *texts = zip(*rows, strict=True)
     columns = dict(zip(names, texts, strict=True))
     steps = columns.pop(b"step", None)
-    columns.pop(_SHELL, None)
+    for name in _NO_METRICS & columns.keys():
+        del columns[name]
     return ReportBatch(
         block.attempt,
         stamps,
@@ -129,6 +131,6 @@ def read_reports(blocks: Iterable[LogBlock]) -> Iterator[MetricReport]:
             for name, value in _PAIR.findall(text):
                 if name == b"step":
                     step = int(value)
-                elif name != _SHELL and (plain_name := read_quoted_name(name)):
+                elif name not in _NO_METRICS and (plain_name := read_quoted_name(name)):
                     values.append((plain_name, float(value)))
             yield MetricReport(job, attempt, at.decode(), step, tuple(values))

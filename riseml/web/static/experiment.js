@@ -11,6 +11,7 @@ import { showFiles } from "./files.js";
 import { showLog } from "./log.js";
 import { showOverview } from "./overview.js";
 import { ask, hasEnded, linkTo, makeAge, makeLink, makeProblem, makeRunTime, makeState } from "./parts.js";
+import { makeProgress, showInTitle } from "./progress.js";
 import { showSet } from "./set.js";
 import { showShell } from "./shell.js";
 import { numberOf } from "./store.js";
@@ -60,12 +61,26 @@ export async function showExperiment(main, page) {
     fillHead(head, shown.view);
     news.update?.();
   }, page.signal);
+  keepProgress(() => shown.view, refresh, page.signal);
   changes.passTo(({ changed, grown, reset }) => {
     const own = shown.view.id; // without the job that the address may name
     const concerns = (/** @type {string} */ one) => one === own || (isSet && numberOf(one) === numberOf(own));
     if (reset || changed.some(concerns)) refresh();
     if (reset || grown.some(concerns)) news.grow?.();
   });
+}
+
+const PROGRESS_EVERY = 5000; // milliseconds
+
+/**
+ * Read an experiment that runs again and again: how far it is changes with no change of a state.
+ * @param {() => ExperimentView} find @param {() => void} refresh @param {AbortSignal} signal
+ */
+function keepProgress(find, refresh, signal) {
+  const timer = setInterval(() => {
+    if (find().state === "RUNNING" && find().type === "experiment") refresh();
+  }, PROGRESS_EVERY);
+  signal.addEventListener("abort", () => clearInterval(timer));
 }
 
 /**
@@ -97,7 +112,8 @@ function fillHead(head, view) {
   const title = make("h1", {}, `${kind} ${view.id}`, make("span", { class: "soft" }, ` ${view.project}`), makeLabels(view));
   const times = make("p", { class: "soft facts" }, make("span", {}, "submitted ", makeAge(view.created_at)), view.started_at && make("span", {}, "ran for ", makeRunTime(view)), set);
   const sentence = make("p", { class: "sentence", role: "status" }, makeState(view.state), make("span", {}, describe(view)));
-  fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, times, makeNote(view));
+  fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, makeProgress(view), times, makeNote(view));
+  showInTitle(view);
 }
 
 /** @param {ExperimentView} view @returns {string} what it does now, in one sentence */

@@ -9,6 +9,7 @@ import { fill, make, setText } from "./dom.js";
 import { countGpus, listHosts, listNames, parseFilter, showsArchived } from "./filter.js";
 import { countNoun, formatNumber } from "./format.js";
 import { ask, findRunStart, hasEnded, linkTo, makeAge, makeProblem, makeRunTime, makeState } from "./parts.js";
+import { describeBriefly } from "./progress.js";
 import { ExperimentList, numberOf } from "./store.js";
 import { makeBoardLink } from "./tensorboard.js";
 import { VirtualRows } from "./virtual.js";
@@ -26,7 +27,7 @@ const RANK = { RUNNING: 0, STARTING: 1, PENDING: 2, BUILDING: 3, CREATED: 4, FAI
 /** @type {Column[]} */
 const COLUMNS = [
   { key: "id", label: "ID", class: "id", value: idValue, cell: (row, table) => table.makeName(row) },
-  { key: "state", label: "State", value: ({ view }) => RANK[/** @type {keyof typeof RANK} */ (view.state)], cell: ({ view }) => makeState(view.state) },
+  { key: "state", label: "State", value: ({ view }) => RANK[/** @type {keyof typeof RANK} */ (view.state)], cell: ({ view }) => [makeState(view.state), view.progress ? ` ${describeBriefly(view.progress)}` : ""] },
   { key: "project", label: "Project", class: "project", value: ({ view }) => view.project, cell: ({ view }) => view.project },
   { key: "parameters", label: "Parameters", class: "parameters optional", value: describe, cell: (row) => [makeLabels(row.view), describe(row)] },
   { key: "metric", label: "Metric", class: "metric", value: (row, table) => table.metricValue(row), cell: (row, table) => table.makeMetric(row) },

@@ -76,3 +76,10 @@ export function formatBytes(bytes) {
 export function countNoun(count, noun) {
   return `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
+
+/** @param {number} seconds of an estimate @returns {string} */
+export function formatRemaining(seconds) {
+  if (seconds < 90) return `about ${Math.max(5, 5 * Math.round(seconds / 5))} s`;
+  if (seconds < 3600) return `about ${Math.round(seconds / 60)} min`;
+  return `about ${formatSpan(600 * Math.round(seconds / 600))}`;
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 
+from riseml import wire
 from riseml.cli.output.printer import Printer
 from riseml.cli.progress_footer import ProgressFooter
 from riseml.client.server_client import Address
@@ -42,14 +43,43 @@ def test_lines_of_a_log_come_above_what_an_experiment_waits_for(fake_server: Fak
     assert read_screen(terminal.getvalue(), 80, 24) == ["a line of the build", "Lost the riseml server"]
 
 
-def test_nothing_is_asked_once_the_experiment_runs(fake_server: FakeServer) -> None:
+def test_the_progress_of_what_runs_is_shown_until_it_has_ended(fake_server: FakeServer) -> None:
+    progress: wire.ProgressView = {
+        "job": "master",
+        "done": 450,
+        "of": 1000,
+        "unit": "step",
+        "fraction": 0.45,
+        "per_second": 3.4,
+        "remaining": 712.0,
+        "spread": 20.0,
+        "rounds": 0,
+    }
+    fake_server.experiments["4"] = {**make_experiment(), "progress": progress}
+    terminal = io.StringIO()
+    printer = Printer(terminal, terminal, live=True)
+    with ProgressFooter(printer, "4", Address(fake_server.home / "server.sock"), lambda: 0.0) as footer:
+        wait_for("it is drawn", lambda: "450/1000" in terminal.getvalue(), DEADLINE)
+        printer.print_lines(["a line of a job"])
+        screen = read_screen(terminal.getvalue(), 80, 24)
+        assert screen[0] == "a line of a job"
+        assert screen[1].startswith("4  ━")
+        assert screen[1].endswith("  step 450/1000, 45 %, about 12 m left")
+        footer.note_entry(state("FINISHED", job="4"))
+        assert read_screen(terminal.getvalue(), 80, 24) == ["a line of a job"]
+        wait_for("the thread ends", lambda: all(one.name != "progress" for one in threading.enumerate()), DEADLINE)
+    assert set(fake_server.asked) == {"GET /experiments/4"}
+
+
+def test_nothing_is_drawn_where_the_progress_is_not_known(fake_server: FakeServer) -> None:
     fake_server.experiments["4"] = make_experiment()
     terminal = io.StringIO()
     printer = Printer(terminal, terminal, live=True)
-    with ProgressFooter(printer, "4", Address(fake_server.home / "server.sock"), lambda: 0.0):
+    with ProgressFooter(printer, "4", Address(fake_server.home / "server.sock"), lambda: 0.0) as footer:
         wait_for("the server is asked", lambda: "GET /experiments/4" in fake_server.asked, DEADLINE)
+        footer.note_entry(state("FINISHED", job="4"))
         wait_for("the thread ends", lambda: all(one.name != "progress" for one in threading.enumerate()), DEADLINE)
-    assert (terminal.getvalue(), fake_server.asked) == ("", ["GET /experiments/4"])
+    assert terminal.getvalue() == ""
 
 
 def test_what_is_not_a_terminal_asks_for_no_progress(riseml: Riseml, fake_server: FakeServer) -> None:

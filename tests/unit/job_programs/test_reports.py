@@ -69,6 +69,21 @@ def test_the_calls_of_riseml_become_lines(tmp_path: Path) -> None:
     ]
 
 
+def test_progress_becomes_a_few_lines_and_the_last_is_always_there(tmp_path: Path) -> None:
+    lines, errors = run(
+        tmp_path,
+        "import riseml\n"
+        "for done in range(1, 1001): riseml.progress(done, 1000)\n"
+        "riseml.progress('much', 1000)\n"
+        "riseml.progress(None, None)\n",
+    )
+    assert errors == "riseml: a report was left out: ValueError(\"could not convert string to float: 'much'\")\n"
+    assert body(lines[0]) == '{"riseml.done": 1.0, "riseml.of": 1000.0}'
+    assert body(lines[-1]) == '{"riseml.done": 1000.0, "riseml.of": 1000.0}'
+    assert len(lines) < 500
+    assert run(tmp_path, "import riseml\nriseml.progress(1, 2)\n", {"PATH": os.environ["PATH"]}) == ([], "")
+
+
 def test_values_that_are_not_numbers_are_left_out_and_reported_once(tmp_path: Path) -> None:
     lines, errors = run(
         tmp_path,

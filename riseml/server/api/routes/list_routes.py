@@ -18,6 +18,7 @@ from riseml.server.api.callers import CallerOf
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.comparison import compare_experiments
 from riseml.server.api.views.curve_groups import read_curve_groups
+from riseml.server.api.views.progress_views import add_all_progress
 from riseml.server.api.views.record_views import show_all
 from riseml.server.api.views.result_groups import read_groups
 from riseml.server.api.views.results import ResultQuery, read_results
@@ -176,7 +177,8 @@ def _show_list(details: Sequence[ExperimentDetail], user: str, services: Service
     searches = services.stores.searches.load_searches(sets)
     numbers = {detail.experiment.number for detail in details}
     annotation_map = services.stores.annotations.load(user, numbers)
-    return show_all(details, services.hosts.roots, searches, _read_last_values(details, services), annotation_map)
+    views = show_all(details, services.hosts.roots, searches, _read_last_values(details, services), annotation_map)
+    return add_all_progress(views, details, services.watchers.progress)
 
 
 def _read_last_values(

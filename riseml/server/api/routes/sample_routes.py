@@ -23,6 +23,7 @@ from riseml.server.api.callers import CallerOf
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.metric_views import show_history, show_summary
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
+from riseml.server.api.views.progress_views import find_job_progress
 from riseml.server.api.views.record_views import show_sample
 from riseml.server.api.views.sample_views import show_job_samples
 from riseml.server.clock import now
@@ -81,7 +82,9 @@ def _show_samples(experiments: list[Experiment], canonical_id: CanonicalId | Non
     samples = []
     for experiment, job, last in job_samples:
         node = None if observation is None else observation.find_node(experiment, job)
-        samples.append(show_sample(experiment, job, last, lines.get(experiment.key_of(job)), node))
+        sample = show_sample(experiment, job, last, lines.get(experiment.key_of(job)), node)
+        sample["progress"] = find_job_progress(experiment, job, services.watchers.progress)
+        samples.append(sample)
     return {"samples": samples}
 
 

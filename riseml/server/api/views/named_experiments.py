@@ -18,6 +18,7 @@ from riseml.control.rollup import find_failed_job, find_usual_failure
 from riseml.model import Caller, Experiment, Job, SearchRecord
 from riseml.server.api.views.first_report import explain_early_rule
 from riseml.server.api.views.metric_views import show_summary
+from riseml.server.api.views.progress_views import add_progress
 from riseml.server.api.views.record_views import NO_BAD_END, BadEnd, name_subject, show_experiment, show_set
 from riseml.server.api.views.run_views import find_tensorboard, show_run
 from riseml.server.api.views.saved_views import show_saved_summary
@@ -192,11 +193,12 @@ def _show_with_metrics(
         remark = explain_early_rule(search, services.stores.metrics) if metrics else ""  # none: the store may be away
         if view["search"] is not None and remark:
             view["search"]["message"] += f"; {remark}"
-        return {**view, "written": written}
+        return add_progress({**view, "written": written}, details, services.watchers.progress)
     end = explain_bad_end(first, services.stores.logs)
     annotation = annotations.get(name_subject(first), NO_ANNOTATION)
     view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()), annotation)
     written = show_written(services.stores.written.load_last([first.id]).get(first.id, []))
+    view = add_progress(view, details[:1], services.watchers.progress)
     return {
         **view,
         "run": show_run(first, canonical_id),

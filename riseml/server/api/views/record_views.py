@@ -102,6 +102,7 @@ def show_job(experiment: Experiment, job: Job) -> wire.JobView:
         "shell": None if job.shell is None else job.shell.value,
         "started_at": show_time(job.started_at),
         "ended_at": show_time(job.ended_at),
+        "progress": None,
     }
 
 
@@ -156,6 +157,7 @@ def show_experiment(
         "search": None,
         "metrics": list(metrics),
         "main_metric": None,
+        "progress": None,
         "notes": list(detail.notes),
         "saved": None,
         "written": None,
@@ -225,6 +227,7 @@ def show_set(
         "experiments": members,
         "metrics": [],
         "main_metric": None,
+        "progress": None,
         "search": None if search is None else show_search(search, names),
     }
 

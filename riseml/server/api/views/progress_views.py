@@ -1,0 +1,74 @@
+"""How far experiments are, as a part of their views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from riseml import wire
+from riseml.analysis.progress import Progress
+from riseml.base.names import JobName
+from riseml.base.states import State
+from riseml.model import Experiment, Job
+from riseml.server.reconcile.progress_tracker import ProgressTracker
+from riseml.store.experiments import ExperimentDetail
+
+
+def show_progress(job: JobName, progress: Progress) -> wire.ProgressView:
+    """Return how far a job is."""
+    return {
+        "job": job,
+        "done": progress.amount,
+        "of": progress.of,
+        "unit": progress.unit,
+        "fraction": round(progress.fraction, 4),
+        "per_second": None if progress.per_second is None else float(f"{progress.per_second:.4g}"),
+        "remaining": None if progress.remaining is None else round(progress.remaining, 1),
+        "spread": None if progress.spread is None else round(progress.spread, 1),
+        "rounds": progress.rounds,
+    }
+
+
+def find_job_progress(experiment: Experiment, job: Job, tracker: ProgressTracker) -> wire.ProgressView | None:
+    """Return how far a job that runs is; None: not known."""
+    if job.state is not State.RUNNING:
+        return None
+    progress = tracker.find_job(experiment.key_of(job))
+    return None if progress is None else show_progress(job.name, progress)
+
+
+def add_progress(
+    view: wire.ExperimentView, details: Sequence[ExperimentDetail], tracker: ProgressTracker
+) -> wire.ExperimentView:
+    """Add to the view of an experiment, or of a set, how far its jobs are, and return it.
+
+    Args:
+        view: it is changed.
+        details: the experiment, or the members of the set in the order of the view.
+        tracker: knows how far jobs are.
+    """
+    singles = view["experiments"] or [view]
+    for single, detail in zip(singles, details, strict=True):
+        experiment = detail.experiment
+        if experiment.state is not State.RUNNING:
+            continue
+        progress = {
+            job.name: job_progress
+            for job in experiment.jobs
+            if (job_progress := find_job_progress(experiment, job, tracker)) is not None
+        }
+        for job in single["jobs"]:
+            if job["name"] in progress:
+                job["progress"] = progress[JobName(job["name"])]
+        if progress:
+            single["progress"] = min(progress.values(), key=lambda entry: (entry["fraction"], entry["job"]))
+    return view
+
+
+def add_all_progress(
+    views: Iterable[wire.ExperimentView], details: Iterable[ExperimentDetail], tracker: ProgressTracker
+) -> list[wire.ExperimentView]:
+    """Add to the views that `show_all` makes of experiments and sets how far they are, and return them."""
+    groups: dict[tuple[str, int], list[ExperimentDetail]] = {}
+    for detail in details:
+        groups.setdefault((detail.experiment.owner.user, detail.experiment.number), []).append(detail)
+    return [add_progress(view, group, tracker) for view, group in zip(views, groups.values(), strict=True)]

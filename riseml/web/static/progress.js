@@ -1,0 +1,39 @@
+// @ts-check
+/** How far an experiment is: a bar, and its percentage in the title of the tab. */
+
+import { make } from "./dom.js";
+import { formatNumber, formatRemaining } from "./format.js";
+
+/** @import { ExperimentView, ProgressView } from "../wire.js" */
+
+/** @param {ProgressView} progress @returns {string} `epoch 3/10, 24 %, about 12 min left` */
+export function describeProgress({ done, of, unit, fraction, remaining, rounds }) {
+  const count = unit === "%" ? "" : `${unit ? `${unit} ` : ""}${formatNumber(done)}/${formatNumber(of)}, `;
+  const round = rounds ? ` of round ${rounds + 1}` : "";
+  const left = remaining === null ? "" : `, ${formatRemaining(remaining)} left`;
+  return `${count}${showPercent(fraction)}${round}${left}`;
+}
+
+/** @param {ProgressView} progress @returns {string} `24 %, about 12 min` for a table */
+export function describeBriefly({ fraction, remaining }) {
+  return showPercent(fraction) + (remaining === null ? "" : `, ${formatRemaining(remaining)}`);
+}
+
+/** @param {ExperimentView} view @returns {HTMLElement | null} a bar; null: nothing is known */
+export function makeProgress({ progress }) {
+  if (!progress) return null;
+  const text = describeProgress(progress);
+  const bar = make("progress", { max: "1", value: String(progress.fraction), "aria-label": "Progress" });
+  return make("p", { class: "progress", title: `of ${progress.job}` }, bar, " ", text);
+}
+
+/** @param {ExperimentView} view puts the percentage before the title of the tab */
+export function showInTitle({ progress }) {
+  const title = document.title.replace(/^\d+ % · /, "");
+  document.title = progress ? `${showPercent(progress.fraction)} · ${title}` : title;
+}
+
+/** @param {number} fraction */
+function showPercent(fraction) {
+  return `${Math.floor(100 * fraction)} %`;
+}

@@ -1,0 +1,19 @@
+"""How far jobs are."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+
+class ProgressView(TypedDict):
+    """How far a job that runs is, as it says itself or as its output shows."""
+
+    job: str  # its name: `worker.1`
+    done: float  # names: as in `progress(done, of)`
+    of: float
+    unit: str  # of `done` and `of`: `step`, `epoch`, `%`; empty: not known
+    fraction: float  # from 0 to 1, with what a bar inside has done of the next unit
+    per_second: float | None  # units; null: not known
+    remaining: float | None  # seconds that are left, about; null: not known
+    spread: float | None  # seconds by which `remaining` may be wrong; null: it is not known
+    rounds: int  # how often the bar began again: then it tells how far the round is, and `remaining` is null

@@ -1,0 +1,28 @@
+"""How far an experiment is, on the page and in the title of its tab."""
+
+from __future__ import annotations
+
+from tests.support.javascript import run_page
+
+
+def test_the_bar_and_the_title_say_how_far_it_is() -> None:
+    script = """
+    const { describeBriefly, makeProgress, showInTitle } = await import("./progress.js");
+    const progress = { job: "master", done: 3, of: 10, unit: "epoch", fraction: 0.249, remaining: 712, rounds: 0 };
+    const round = { ...progress, unit: "%", remaining: null, rounds: 2 };
+    document.title = "4 · riseml";
+    showInTitle({ progress });
+    showInTitle({ progress: { ...progress, fraction: 0.5 } });
+    const title = document.title;
+    showInTitle({ progress: null });
+    const shown = [progress, round].map((one) => makeProgress({ progress: one }).textContent.trim());
+    return [...shown, describeBriefly(progress), title, document.title, makeProgress({ progress: null })];
+    """
+    assert run_page(script) == [
+        "epoch 3/10, 24 %, about 12 min left",
+        "24 % of round 3",
+        "24 %, about 12 min",
+        "50 % · 4 · riseml",
+        "4 · riseml",
+        None,
+    ]
