@@ -42,6 +42,7 @@ class BoundedConnection(H11Protocol, ABC):
         self.logger = log  # `configure_logging` leaves out its warnings
         self.app_state = {**self.app_state, _SCOPE_KEY: self}
         self.is_proven = False
+        self._is_stream = False  # it speaks WebSocket now: no request follows, and no body
         self.began = self.loop.time()
         self._received = 0  # bytes since the last measurement of a body
         self._head_timer: asyncio.TimerHandle | None = None
@@ -82,13 +83,14 @@ class BoundedConnection(H11Protocol, ABC):
             self._write_timer = None
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._stop_timers()  # a stream has its own
+        self._is_stream = True  # `_watch_request` follows this call
+        self._stop_timers()
         self.transport.set_write_buffer_limits()
         super().handle_websocket_upgrade(event)
 
     def _watch_request(self) -> None:
         """Let one timer run while the server waits for the end of a head, and the other while it waits for a body."""
-        state = None if self.transport.is_closing() else self.conn.their_state
+        state = None if self._is_stream or self.transport.is_closing() else self.conn.their_state
         if state is not h11.IDLE:
             self._stop_head_timer()
         elif self._head_timer is None:

@@ -25,6 +25,10 @@ LARGE = 16 << 20
 """Bytes of an answer that fits into no buffer of the kernel."""
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+UPGRADE = (
+    HEAD + b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
 
 
 class Door:
@@ -40,6 +44,9 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.called.set()
         await self.go.wait()
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.accept"})
+            return
         if scope["path"] == "/page":
             bounded_connection.mark_proven(scope)
         if scope["path"] == "/large":
@@ -101,6 +108,21 @@ def test_a_connection_without_a_whole_head_ends(data: bytes, monkeypatch: pytest
     async def test(door: Door) -> None:
         reader, _ = await door.connect(data)
         assert await read_to_end(reader) == b""
+
+    run(test)
+
+
+def test_a_stream_is_not_ended_as_a_request_whose_body_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_connection, "BODY_PATIENCE", 0.05)
+    monkeypatch.setattr(bounded_connection, "HEAD_PATIENCE", 0.1)
+
+    async def test(door: Door) -> None:
+        reader, _ = await door.connect(UPGRADE)
+        await door.called.wait()
+        other, _ = await door.connect(HEAD)  # begins later, and gets more time
+        assert await read_to_end(other) == b""
+        door.go.set()
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
 
     run(test)
 
