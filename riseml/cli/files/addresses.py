@@ -25,7 +25,7 @@ class StorageAddress:
 
     place: StoragePlace
     path: str  # as in `folder_paths`; empty: the root
-    wants_folder: bool = False  # it ends with a slash
+    wants_folder: bool = False  # it ends with a slash, or is the whole storage
     user: str = ""  # user or project in the address; empty: none
     project: str = ""
 
@@ -51,7 +51,7 @@ def parse_storage_address(text: str) -> StorageAddress | None:
         return None
     scheme, place = match.groups()
     if scheme == "data":
-        return StorageAddress(StoragePlace("data"), _parse_path(place, text), place.endswith("/"))
+        return StorageAddress(StoragePlace("data"), _parse_path(place, text), place.endswith("/") or not place)
     if scheme == "output":
         return _parse_output(place, text)
     raise UsageError(f"riseml knows no {scheme}://", _EXAMPLES)

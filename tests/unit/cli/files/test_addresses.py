@@ -26,6 +26,15 @@ def test_an_address_names_a_storage_and_a_path(text: str, of: str, path: str) ->
     assert (found.place.of, found.path) == (of, path)
 
 
+@pytest.mark.parametrize(
+    ("text", "wants_folder"), [("data://", True), ("data://x", False), ("data://x/", True), ("output://4", True)]
+)
+def test_a_whole_storage_is_a_folder_also_before_anything_is_in_it(text: str, *, wants_folder: bool) -> None:
+    address = parse_storage_address(text)
+    assert address is not None
+    assert address.wants_folder == wants_folder
+
+
 @pytest.mark.parametrize("text", ["s3://bucket", "output://", "output:///x", "output://x/../z", "data://a/../b"])
 def test_invalid_storage_addresses_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
