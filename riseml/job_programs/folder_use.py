@@ -1,4 +1,7 @@
-"""Count the bytes that a folder takes of its disk, in memory that does not grow with the number of files."""
+"""Count the bytes that a folder takes of its disk, in memory that does not grow with the number of files.
+
+A file without bytes takes an inode, of which a disk has a number: it counts as one block of usual file systems.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ import stat
 from riseml.job_programs.folder_paths import FOLDER, MOST_DEPTH, FileErrorKind, FilesError, encode_name, translate
 
 _BLOCK = 512  # bytes; the unit of `st_blocks`, whatever the file system
+_LEAST = 4096  # bytes that each file, link and folder counts for
 _MOST_LINKED = 100_000  # files with several names that are remembered; more count once for each name
 
 
 def count_used(root: int) -> int:
-    """Return how many bytes of a disk a folder takes with everything in it: holes take none, links to a file nothing.
+    """Return how many bytes of a disk a folder takes with everything in it: holes take nothing, and further
+    names of a file neither.
 
     Args:
         root: descriptor of the folder.
@@ -41,7 +46,7 @@ def _count_inside(folder: int, prefix: bytes, depth: int, linked: set[tuple[int,
                     continue
                 if len(linked) < _MOST_LINKED:
                     linked.add((status.st_dev, status.st_ino))
-            size += status.st_blocks * _BLOCK
+            size += max(status.st_blocks * _BLOCK, _LEAST)
             if stat.S_ISDIR(status.st_mode):
                 inner.append(os.fsencode(entry.name))
     return size + sum(_count_folder(folder, name, prefix + name, depth, linked) for name in inner)

@@ -104,22 +104,26 @@ def run_command(environ: Mapping[str, str], folder: Path, *words: str) -> Outcom
 
 
 @contextmanager
-def open_team(home: Path, *, executor: str = "process", more: str = "") -> Iterator[Team]:
+def open_team(
+    home: Path, *, executor: str = "process", more: str = "", host: str = "127.0.0.1", **variables: str
+) -> Iterator[Team]:
     """Make the server of a team with an admin, two members and a viewer, and run it.
 
     Args:
         home: of the server; a short path.
         executor: `docker` needs DOCKER_HOST.
         more: further keys of server.yml.
+        host: the address at which it listens.
+        variables: further ones of its environment.
     """
     port = find_free_port()
     settings = Settings(home, home / "output", home / "data")
-    made = init_team(settings, TeamRequest(f"127.0.0.1:{port}", ADMIN, ("localhost", "127.0.0.1")))
+    made = init_team(settings, TeamRequest(f"{host}:{port}", ADMIN, ("localhost", "127.0.0.1")))
     with settings.server_file.open("a") as file:
         file.write(more or "allow: [process]\n")
     kept = ("PATH", "HOME", "LANG", "DOCKER_HOST")
     environ = {name: os.environ[name] for name in kept if name in os.environ}
-    environ |= {"RISEML_HOME": str(home), "RISEML_EXECUTOR": executor}
+    environ |= {"RISEML_HOME": str(home), "RISEML_EXECUTOR": executor, **variables}
     team = Team(home, port, made.fingerprint, {ADMIN: made.secret}, environ)
     try:
         team.start()

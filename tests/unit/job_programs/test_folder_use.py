@@ -23,6 +23,15 @@ def test_what_a_folder_takes_of_its_disk_is_counted_once_and_without_holes(root:
     assert 1 << 20 <= count_used(root) - before < (1 << 20) + (64 << 10)
 
 
+def test_files_without_bytes_are_not_counted_as_nothing(root: int, folder: Path) -> None:
+    before = count_used(root)
+    for number in range(1000):
+        (folder / str(number)).touch()
+    os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to("x")
+    assert count_used(root) - before >= 1002 * 4096
+
+
 def test_what_lies_deeper_than_riseml_goes_is_not_counted_as_nothing(root: int, folder: Path) -> None:
     make_deep_folders(folder, 300)
     with fails(FileErrorKind.DEEP):
