@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import sqlalchemy as sa
 
@@ -70,9 +71,34 @@ class QuotaAdmission:
             _refuse_too_many(connection, account, limits, submitted)
             self._refuse_full(connection, account, limits, submitted)
 
-    def _refuse_full(
-        self, connection: sa.Connection, account: Account, limits: QuotaLimits, submitted: NewExperiments
-    ) -> None:
+    @contextmanager
+    def admit_change(
+        self, connection: sa.Connection, *, user: str, team_project: str | None, adds: bool
+    ) -> Iterator[None]:
+        """Let a change of a set in, which the block stores.
+
+        Args:
+            connection: of the transaction that stores the change.
+            user: the user of the set.
+            team_project: to which the set belongs; None: to its user alone.
+            adds: whether the change adds trials.
+
+        Raises:
+            Refused: more experiments would wait than a quota allows, or trials are added above a quota of bytes.
+        """
+        table = QuotaTable(self._defaults, select_quotas(connection))
+        limits = {account: table.find_limits(account) for account in list_accounts(user, team_project)}
+        if adds:
+            for account, own in limits.items():
+                self._refuse_full_disk(account, own)
+        before = {account: count_waiting(connection, account) for account in limits}
+        yield
+        for account, own in limits.items():
+            waiting = count_waiting(connection, account)
+            if own.waiting is not None and waiting > own.waiting and waiting > before[account]:
+                raise _make_waiting_refusal(account, own.waiting, before[account], waiting - before[account])
+
+    def _refuse_full_disk(self, account: Account, limits: QuotaLimits) -> None:
         measured = self._find_measured(account)
         for resource, (noun, remedy) in _BYTES.items():
             limit = getattr(limits, resource)
@@ -82,6 +108,11 @@ class QuotaAdmission:
                     f"the {noun} of {account} take {format_bytes(size)}, and the quota is {format_bytes(limit)}",
                     f"`{remedy}` makes room, or an admin sets another quota",
                 )
+
+    def _refuse_full(
+        self, connection: sa.Connection, account: Account, limits: QuotaLimits, submitted: NewExperiments
+    ) -> None:
+        self._refuse_full_disk(account, limits)
         if limits.project_bytes is None or not submitted.snapshot:
             return
         digests = {*list_snapshots(connection, account), submitted.snapshot}
@@ -123,7 +154,11 @@ def _refuse_too_many(
     new = len(submitted.plans) if submitted.search is None else (submitted.concurrency or 1)
     waiting = count_waiting(connection, account)
     if waiting + new > limits.waiting:
-        raise Refused(
-            f"{account} may have {limits.waiting} experiments that wait, and has {waiting}: {new} more are too many",
-            "wait until some of them have started, end some with `riseml kill`, or ask an admin for a larger quota",
-        )
+        raise _make_waiting_refusal(account, limits.waiting, waiting, new)
+
+
+def _make_waiting_refusal(account: Account, limit: int, waiting: int, more: int) -> Refused:
+    return Refused(
+        f"{account} may have {limit} experiments that wait, and has {waiting}: {more} more are too many",
+        "wait until some of them have started, end some with `riseml kill`, or ask an admin for a larger quota",
+    )

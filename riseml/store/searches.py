@@ -31,7 +31,7 @@ from riseml.planning.trial_plan import Template
 from riseml.spec.config.types import EnvVariable
 from riseml.store.codec import from_json, to_json
 from riseml.store.database import Database
-from riseml.store.insertion import Seal, insert_member, insert_trial, keep_values
+from riseml.store.insertion import AdmitChange, Seal, admit_change, insert_member, insert_trial, keep_values
 from riseml.store.journal import AcceptedRecord, ExperimentJournal
 from riseml.store.marks import is_set_kept
 from riseml.store.schema import experiments, kept_outputs, sets, trials
@@ -255,11 +255,18 @@ class SearchStore:
             ended = sets.update().where(condition).values(search_end=end.value, environment=None)
             return connection.execute(ended).rowcount == 1
 
-    def continue_search(self, set_id: int, more: int, environment: Environment, seal: Seal = keep_values) -> None:
-        """Store that a search makes `more` further trials, with the variables that `seal` returns.
+    def continue_search(
+        self,
+        set_id: int,
+        more: int,
+        environment: Environment,
+        seal: Seal = keep_values,
+        admit: AdmitChange = admit_change,
+    ) -> None:
+        """Store that a search makes `more` further trials, with the variables that `seal` returns, if `admit` lets it.
 
         Raises:
-            Refused: the set would have too many trials, including those that were added before.
+            Refused: the set would have too many trials, including those that were added before, or `admit` refuses it.
         """
         values = {"search_end": None, "wanted": Wanted.RUN.value}
         with self._database.write_transaction() as connection:
@@ -279,7 +286,8 @@ class SearchStore:
                 )
             sealed = to_json(seal(user, number, environment))
             changes = {"most_trials": total + more, "environment": sealed, **values}
-            connection.execute(sets.update().where(sets.c.id == set_id).values(**changes))
+            with admit(connection):
+                connection.execute(sets.update().where(sets.c.id == set_id).values(**changes))
 
     def request_end(self, set_id: int) -> bool:
         """Store that the user has ended this search: it makes no further trials. True: it made some before."""
@@ -290,11 +298,14 @@ class SearchStore:
             connection.execute(sets.update().where(sets.c.id == set_id).values(wanted=Wanted.KILL.value))
             return before is not None
 
-    def change_set(self, set_id: int, change: SetChange) -> None:
+    def change_set(self, set_id: int, change: SetChange, admit: AdmitChange = admit_change) -> None:
         """Store what a user wants of a set, with a search or without one. Repeated, it changes nothing further.
 
         The records of its open experiments get a new version: the control loop reads them again, and drops what it has
         decided from the older ones.
+
+        Raises:
+            Refused: `admit` refuses it: nothing is stored.
         """
         values: dict[str, Any] = {}
         if change.paused is not None:
@@ -311,7 +322,8 @@ class SearchStore:
                 not_begun = experiments.update().where(*waiting, experiments.c.wanted == Wanted.RUN.value)
                 connection.execute(not_begun.values(wanted=Wanted.KILL.value, **fresh))
             if values:
-                connection.execute(sets.update().where(sets.c.id == set_id).values(**values))
+                with admit(connection):
+                    connection.execute(sets.update().where(sets.c.id == set_id).values(**values))
                 connection.execute(experiments.update().where(*members).values(**fresh))
 
     def _load_records(self, condition: sa.ColumnElement[bool]) -> tuple[SearchRecord, ...]:

@@ -32,6 +32,7 @@ def scene(tmp_path: Path) -> Iterator[KeyScene]:
             made.add_user(user, uid=2001 + number)
         yield made
         made.application.loop.stop()
+        made.application.services.hosts.close()
 
 
 def submit(scene: KeyScene, user: str, priority: int = 0) -> Any:
@@ -93,6 +94,65 @@ def test_sentence_22_quotas_are_one_clear_403_and_are_never_exceeded_under_concu
     assert [row["name"] for row in scene.ask("GET", "/usage", "ann").json()["rows"]] == ["ann"]
     (scene.home / "gate-paul").touch()
     await_use(scene, "paul", (0, 0))
+
+
+SEARCH = """
+project: quick
+train:
+  image: python:3.11
+  resources: {{cpus: 0.1, mem: 16MiB}}
+  parameters: {{x: {{range: {{min: 0.0, max: 1.0, step: 0.01}}}}}}
+  search: {{method: random, trials: {trials}, metric: loss, goal: minimize}}
+  concurrency: {concurrency}
+  metrics: {{loss: "loss ([0-9.]+)"}}
+  run: "until [ -e {gate} ]; do sleep 0.02; done; echo loss {{{{x}}}}"
+"""
+
+
+def test_sentence_22_trials_of_a_search_obey_quotas_as_experiments_do(scene: KeyScene) -> None:
+    assert scene.ask("POST", "/quotas/user/paul", "admin", body={"running": 1, "waiting": 2}).status_code == 200
+
+    def submit_search(concurrency: int) -> Any:
+        config = SEARCH.format(gate=scene.home / "gate-paul", trials=4, concurrency=concurrency)
+        body = {"project": "quick", "config": config, "file": "riseml.yml", "executor": "process"}
+        return scene.ask("POST", "/experiments", "paul", body=body)
+
+    def change(concurrency: int | None = None, *, paused: bool | None = None) -> Any:
+        body = {"paused": paused, "concurrency": concurrency, "stop": False}
+        return scene.ask("POST", "/experiments/1/search", "paul", body=body)
+
+    too_many = "paul may have 2 experiments that wait, and has {}: {} more are too many"
+    refused = submit_search(3)
+    assert (refused.status_code, refused.json()["error"]["message"]) == (403, too_many.format(0, 3))
+    assert submit_search(1).status_code == 201
+    refused = change(4)
+    assert (refused.status_code, refused.json()["error"]["message"]) == (403, too_many.format(1, 3))
+    assert [change(value).status_code for value in (2, 2)] == [200, 200]
+    assert scene.ask("POST", "/quotas/user/paul", "admin", body={"waiting": 1}).status_code == 200
+    assert [change(value).status_code for value in (2, 1)] == [200, 200], (
+        "a smaller quota refuses nothing that is there"
+    )
+    assert change(2).status_code == 403
+    assert change(paused=True).status_code == change(paused=False).status_code == 200
+    assert scene.ask("POST", "/quotas/user/paul", "admin", body={"waiting": 3}).status_code == 200
+    assert change(3).status_code == 200
+
+    scene.application.loop.start()
+    scene.application.search_loop.start()
+    try:
+        await_use(scene, "paul", (1, 2))
+        wait_for("the quota holds a trial", lambda: find_hold(scene, "paul", "1.2"), DEADLINE)
+        (scene.home / "gate-paul").touch()
+        await_use(scene, "paul", (0, 0))
+        for limits, words in (
+            ({"waiting": 2}, too_many.format(0, 3)),
+            ({"waiting": None, "log_bytes": 0}, "the logs of"),
+        ):
+            assert scene.ask("POST", "/quotas/user/paul", "admin", body=limits).status_code == 200
+            refused = scene.ask("POST", "/experiments/1/trials", "paul", body={"trials": 2, "environment": {}})
+            assert (refused.status_code, words in refused.json()["error"]["message"]) == (403, True), refused.text
+    finally:
+        scene.application.search_loop.stop()
 
 
 def find_hold(scene: KeyScene, user: str, identity: str) -> str | None:

@@ -25,6 +25,7 @@ from riseml.search.propose import list_tried
 from riseml.search.space import list_points
 from riseml.server.api.callers import CallerOf
 from riseml.server.api.request_log import describe_kill
+from riseml.server.api.set_admission import find_set_admission
 from riseml.server.api.submissions.dry_run import show_tf_configs
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.explain import describe_stuck_disks, show_activities, show_explanation
@@ -143,7 +144,9 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
                 "run `riseml train` again: it sends them, and begins a new set",
             )
         variables = _choose_variables(record, request)
-        services.stores.searches.continue_search(record.id, request["trials"], variables, services.stores.seals.seal)
+        admit = find_set_admission(first, services, adds=True)
+        seal = services.stores.seals.seal
+        services.stores.searches.continue_search(record.id, request["trials"], variables, seal, admit)
         write_line(log, LogLine(f"{record.number} {request['trials']} trials added", experiment=str(record.number)))
         services.loops.search_wake.set()
         return show_changed_details(find_details(canonical_id, caller, services.stores), canonical_id, services)

@@ -13,6 +13,7 @@ from riseml.base.names import CanonicalId, parse_id
 from riseml.base.states import TERMINAL, Wanted
 from riseml.model import SearchPlan
 from riseml.server.api.callers import CallerOf
+from riseml.server.api.set_admission import find_set_admission
 from riseml.server.api.views.named_experiments import find_details, show_changed_details
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.services import Services
@@ -40,7 +41,8 @@ def add_search_routes(router: APIRouter, services: Services) -> None:
         change = SetChange(request["paused"], request["concurrency"], request["stop"])
         if not _has_ended(set_id, details, services) or not change.stop:
             _check_change(set_id, details, change, services)
-            services.stores.searches.change_set(set_id, change)
+            admit = find_set_admission(details[0].experiment, services, adds=False)
+            services.stores.searches.change_set(set_id, change, admit)
             number = details[0].experiment.number
             write_line(log, LogLine(f"{number} {_describe_change(change)}", experiment=str(number)))
             services.loops.wake.set()
