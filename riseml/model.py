@@ -160,6 +160,7 @@ class Plan:
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role whose environment is not `image`
     role_outputs: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (role, patterns) of each role with its own
     lineage: Lineage | None = None  # None: it is no trial of a population
+    bound: bool = False  # a key of its team project alone has submitted it: it uses nothing that is its user's alone
 
     @property
     def secret_names(self) -> tuple[str, ...]:

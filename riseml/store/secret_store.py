@@ -143,7 +143,11 @@ class SecretStore:
         ]
 
     def list_run_owners(self, experiment: Experiment) -> list[SecretOwner]:
-        """Return whose secrets a run uses, the first ones first."""
+        """Return whose secrets a run uses, the first ones first. One that a key of its team project has submitted uses
+        those of the project alone, also when one of them is removed later.
+        """
+        if experiment.plan.bound:
+            return [SecretOwner(OwnerKind.PROJECT, experiment.team_project or experiment.project)]
         return self.list_new_owners(experiment.owner.user, experiment.project, experiment.team_project)
 
     def list_new_owners(self, user: str, project: str, team_project: str | None) -> list[SecretOwner]:
@@ -309,6 +313,12 @@ class SecretStore:
             sealed = connection.execute(sa.select(secrets.c.value).where(_is_secret(owner, name))).scalar()
             if sealed is not None:
                 return owner, self._seals.open_text(_place_secret(owner, name), sealed)
+        if self._is_team and [owner.kind for owner in owners] == [OwnerKind.PROJECT]:
+            project = owners[0].name
+            raise NotFound(
+                f"the secret {name} of the project {project} is not set, and a key of the project uses no other",
+                f"a maintainer sets it: `riseml secret set {name} --project {project}`",
+            )
         raise NotFound(
             f"the secret {name} is not set", f"`riseml secret set {name}` sets yours; `--project` that of the project"
         )

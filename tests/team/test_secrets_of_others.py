@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml.base.errors import NotFound
 from tests.support.rig import single
 from tests.team.key_scene import KeyScene, open_key_scene
 
@@ -66,10 +67,46 @@ def test_sentence_20_a_key_of_a_project_sees_and_uses_those_of_this_project_alon
     key = scene.ask("POST", "/keys", "mona", body={"name": "ci", "project": "vision"}).json()["secret"]
     assert _list(scene, key=key) == {("hf", "vision"), ("registry.lab", "vision")}
     assert _check(scene, "hf", "vision", key=key) == ""
-    assert _check(scene, "own", "vision", key=key) == "the secret own is not set"
+    assert _check(scene, "own", "vision", key=key) == (
+        "the secret own of the project vision is not set, and a key of the project uses no other"
+    )
     assert _check(scene, "own", "vision", "mona") == ""
     answer = scene.ask("PUT", "/secrets/own", key=key, body={"value": "another"})
     assert (answer.status_code, "bound to the project vision" in answer.text) == (403, True)
+
+
+SEARCHED = {
+    "parameters": {"lr": {"uniform": {"min": 1, "max": 2}}},
+    "search": {"method": "random", "trials": 2, "metric": "x", "goal": "minimize"},
+}
+
+
+@pytest.mark.parametrize("keys", [{}, SEARCHED], ids=["a run", "a search"])
+def test_sentence_20_a_run_of_a_key_of_a_project_never_gets_a_secret_of_its_user(
+    scene: KeyScene, keys: dict[str, object]
+) -> None:
+    """Also when the secret of the project is removed after the submission."""
+    key = scene.ask("POST", "/keys", "mona", body={"name": "ci", "project": "vision"}).json()["secret"]
+    both = ("/secrets/both?project=vision", "max"), ("/secrets/both", "mona")
+    for path, user in both:
+        assert scene.ask("PUT", path, user, body={"value": f"secret of {user}"}).is_success
+    config = json.loads(single("true", env={"T": {"secret": "both"}}, **keys)) | {"project": "vision"}
+    request = {"config": json.dumps(config), "project": "vision", "file": "riseml.yml", "executor": "process"}
+    services = scene.application.services
+    for given in (key, None):
+        answer = scene.ask("POST", "/experiments", None if given else "mona", key=given, body=request)
+        assert answer.status_code == 201, answer.text
+        run = max(services.stores.experiments.load_world().experiments, key=lambda experiment: experiment.id)
+        assert dict(services.loops.secrets.open_run(run).experiment.environment)["T"] == "secret of max"
+        assert scene.ask("DELETE", both[0][0], "max").is_success
+        if given:
+            with pytest.raises(NotFound, match="the secret both of the project vision is not set"):
+                services.loops.secrets.open_run(run)
+        else:
+            assert dict(services.loops.secrets.open_run(run).experiment.environment)["T"] == "secret of mona"
+        assert scene.ask("PUT", both[0][0], "max", body={"value": "secret of max"}).is_success
+    for path, user in both:
+        assert scene.ask("DELETE", path, user).is_success
 
 
 @pytest.mark.parametrize("user", ["otto", "olaf", "vera"])

@@ -77,8 +77,20 @@ def plan_submission(submission: wire.Submission, caller: Caller, services: Servi
         spaces = find_project_spaces(caller, services.hosts)
         manifest = services.stores.snapshots.load_manifest(snapshot, spaces)
     planned = _plan(submission, spec, replace(manifest, holder=find_holder(spec.project, caller, services.hosts)))
+    if caller.project is not None:
+        planned = _bind_plans(planned)
     check_for_team(planned.list_plans(), planned.resolved, caller, services)
     return planned
+
+
+def _bind_plans(planned: Planned) -> Planned:
+    """Return what a key that is bound to a team project submits: it gets the secrets of the project alone."""
+    plans = tuple(replace(plan, bound=True) for plan in planned.plans)
+    search = planned.search
+    if search is not None:
+        templates = tuple((point, replace(plan, bound=True)) for point, plan in search.templates)
+        search = replace(search, templates=templates)
+    return replace(planned, plans=plans, search=search)
 
 
 def _plan(submission: wire.Submission, spec: Spec, manifest: Manifest) -> Planned:
