@@ -121,7 +121,8 @@ def refuse_cluster_for_team(pool: PoolSpec | None, settings: Settings) -> None:
     if settings.executor == SLURM or (pool is not None and pool.slurm is not None):
         raise Refused(
             "a team's server gives no jobs to a Slurm cluster: they would run as the server's user",
-            "each user submits there with a server of their own: `riseml login` on the login node, as that user",
+            "list Docker hosts in its pool.yml, and unset RISEML_EXECUTOR; for the cluster, each user runs"
+            " `riseml --server local train --executor slurm` on the login node, where their own server submits as them",
         )
 
 

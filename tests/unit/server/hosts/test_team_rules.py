@@ -84,7 +84,9 @@ def test_no_permission_gives_jobs_to_a_cluster(tmp_path: Path) -> None:
     for make in cases:
         with pytest.raises(Refused, match="no jobs to a Slurm cluster") as refused:
             make().open_hosts(NOTHING)
-        assert "`riseml login` on the login node" in (refused.value.hint or "")
+        hint = refused.value.hint or ""
+        assert hint.startswith("list Docker hosts in its pool.yml, and unset RISEML_EXECUTOR; ")
+        assert "`riseml --server local train --executor slurm` on the login node" in hint
 
 
 def test_data_in_a_volume_is_refused(tmp_path: Path) -> None:
