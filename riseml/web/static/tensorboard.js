@@ -1,7 +1,7 @@
 // @ts-check
 /** Open a TensorBoard: start one, or find a running one, wait until it listens, and send the browser there. */
 
-import { ApiError, get, post } from "./api.js";
+import { ApiError, get, isTeam, post } from "./api.js";
 import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
 import { hasEnded, linkTo, makeProblem, makeState } from "./parts.js";
@@ -20,9 +20,14 @@ export function makeBoardLink(ids) {
   return make("a", { class: "button", "data-action": KIND, "data-begins": true, href: `/${KIND}?${ids.map((id) => `of=${encodeURIComponent(id)}`).join("&")}` }, "TensorBoard");
 }
 
-/** @param {HTMLElement} main @param {import("./app.js").Page} page */
-export function showBoard(main, page) {
+/**
+ * @param {HTMLElement} main
+ * @param {import("./app.js").Page} page
+ * @param {boolean} hasSites whether programs of jobs have host names of their own here
+ */
+export function showBoard(main, page, hasSites = !isTeam) {
   const ids = new URLSearchParams(location.search).getAll("of");
+  if (!hasSites) return showCommand(main, ids);
   const place = make("div", { role: "status" });
   const button = make("button", { type: "button", class: "primary", onclick: () => begin() }, "Open TensorBoard");
   fill(main, make("div", { class: "line" }, make("h1", {}, `TensorBoard of ${ids.join(", ")}`), make("div", { class: "actions" }, button)), place);
@@ -39,6 +44,17 @@ export function showBoard(main, page) {
   if (!history.state?.begins) return;
   history.replaceState(null, "");
   begin();
+}
+
+/**
+ * Say how to open a TensorBoard of a team's server: its pages are foreign code, and need a site of their own.
+ * @param {HTMLElement} main
+ * @param {string[]} ids
+ */
+function showCommand(main, ids) {
+  const why = "A TensorBoard is a program in a job, so its pages need a host name of their own in the browser, from which your session here is out of reach. This server has none for them.";
+  const command = make("code", {}, `riseml tensorboard ${ids.join(" ")}`);
+  fill(main, make("h1", {}, `TensorBoard of ${ids.join(", ")}`), make("p", { class: "sentence" }, why), make("p", {}, "Run ", command, " on your own machine: it opens in your browser, over the server's TLS."));
 }
 
 /**

@@ -53,3 +53,18 @@ def test_a_server_that_does_not_answer_for_a_while_ends_nothing() -> None:
     return place;
     """
     assert run_page(BOARD + script) == "http://4-6f1c.localhost:8427/"
+
+
+def test_the_page_of_a_team_starts_no_tensorboard_and_shows_the_command() -> None:
+    script = """
+    location = new URL("https://gpu1:8443/tensorboard?of=4&of=7");
+    history.state = { begins: true };
+    let asked = 0;
+    serve(() => void (asked += 1));
+    const { showBoard } = await import("./tensorboard.js");
+    const main = new FakeElement("main");
+    showBoard(main, { feed: makeFeed(), signal: new AbortController().signal, parts: ["tensorboard"] }, false);
+    await settle();
+    return [asked, main.querySelector("code").textContent, main.querySelector("button") ?? null];
+    """
+    assert run_page(script) == [0, "riseml tensorboard 4 7", None]

@@ -104,7 +104,9 @@ def add_proxied_app_routes(router: APIRouter, services: Services) -> None:
         experiment = find_details(canonical_id, caller, services.stores)[0].experiment
         if caller.key or experiment.owner.user != caller.user:  # the page knows the user of the server alone
             raise Refused(
-                f"the address of {name} opens on the machine of its user alone", f"use `riseml forward {name}`"
+                f"a team's server opens no page of {name}: a program of a job needs a host name of its own, from which"
+                " the sessions of users are out of reach",
+                f"`riseml forward {name}` opens it on your own machine, over the server's TLS",
             )
         port = services.web.port
         if port is None:
