@@ -225,6 +225,7 @@ def _make_webhook_desk(services: Services, database: Database) -> WebhookLoopPar
         searches=services.stores.searches,
         news=threading.Event(),
         note=DeliveryNotes(services.stores.logs, services.loops.notifier.publish_lines).note,
+        is_team=services.config is not None,
     )
 
 

@@ -39,6 +39,7 @@ class ExperimentEnd:
     noticed_at: datetime  # when the server noticed it, which may be later
     waited: float = 0.0  # seconds between its attempts
     notify: NotifySection | None = None  # the `notify` section of its riseml.yml
+    team_project: str | None = None  # whose members see it; None: it belongs to its user alone
 
 
 class SetProgress(enum.Enum):
@@ -58,7 +59,7 @@ class EndStore:
     def find_next(self, after: int) -> ExperimentEnd | None:
         """Return the first end after the event `after`, without those of companions; None: there is none."""
         columns = (events.c.id, events.c.at, events.c.state, events.c.reason, events.c.message)
-        own = ("number", "sub", "set_id", "user", "project", "started_at", "ended_at", "waited")
+        own = ("number", "sub", "set_id", "user", "project", "team_project", "started_at", "ended_at", "waited")
         query = (
             sa.select(*columns, *(experiments.c[name] for name in own), events.c.experiment_id, _NOTIFY)
             .join(experiments, experiments.c.id == events.c.experiment_id)

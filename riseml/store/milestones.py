@@ -30,6 +30,7 @@ class Milestone:
     value: float  # what was reported
     step: int | None
     at: datetime  # when the server noticed it
+    team_project: str | None = None  # whose members see the experiment; None: it belongs to its user alone
 
 
 class MilestoneStore:
@@ -64,7 +65,7 @@ class MilestoneStore:
 
     def find_next(self, after: int) -> Milestone | None:
         """Return the first milestone after another one; None: there is none."""
-        names = ("number", "sub", "user", "project")
+        names = ("number", "sub", "user", "project", "team_project")
         query = (
             sa.select(milestones, *(experiments.c[name] for name in names), _NOTIFY.label("notify"))
             .join(experiments, experiments.c.id == milestones.c.experiment_id)

@@ -46,19 +46,19 @@ class Webhook:
     url: str = field(repr=False)  # such addresses often contain a secret
     secret: str = field(default="", repr=False)  # signs what is sent; empty: not signed
     states: frozenset[State] = TERMINAL  # the states whose ends it gets from every project
-    projects: frozenset[str] | None = None  # None: of all projects
+    projects: frozenset[str] | None = None  # None: of all projects; on a team's server they are team projects
     format: WebhookFormat = WebhookFormat.JSON
 
-    def wants(self, project: str, state: State, notify: NotifySection | None = None) -> bool:
+    def wants(self, project: str | None, state: State, notify: NotifySection | None = None) -> bool:
         """Return True when this webhook gets the end: notify.yml chooses it, or the project asks for it."""
         is_asked = notify is not None and state in notify.ends and self._is_named(notify)
         return self._takes(project) and (state in self.states or is_asked)
 
-    def wants_reached(self, project: str, notify: NotifySection | None) -> bool:
+    def wants_reached(self, project: str | None, notify: NotifySection | None) -> bool:
         """Return True when this webhook gets the milestones of a project."""
         return notify is not None and self._takes(project) and self._is_named(notify)
 
-    def _takes(self, project: str) -> bool:
+    def _takes(self, project: str | None) -> bool:
         return self.projects is None or project in self.projects
 
     def _is_named(self, notify: NotifySection) -> bool:

@@ -32,7 +32,7 @@ from riseml.server.webhooks.notices import Notice, make_end_notice, make_milesto
 from riseml.server.webhooks.webhook_file import Webhook, WebhookFormat, find_file_time, read_webhooks
 from riseml.store.ends import EndStore, ExperimentEnd, SetProgress
 from riseml.store.experiments import ExperimentStore
-from riseml.store.milestones import MilestoneStore
+from riseml.store.milestones import Milestone, MilestoneStore
 from riseml.store.searches import SearchStore
 
 DEADLINE = 15.0  # seconds that a request takes at most
@@ -62,6 +62,7 @@ class WebhookLoopParts:
     searches: SearchStore
     news: threading.Event  # set when there may be new notices
     note: Callable[[int, str], None]  # writes a line into the log of an experiment
+    is_team: bool = False  # users of the server do not trust each other
 
 
 class NotDelivered(Exception):
@@ -252,7 +253,7 @@ class WebhookLoop(threading.Thread):
             _NotYet: a search has not decided yet whether it is the end of its set.
         """
         if end.set_id is None:
-            return make_end_notice(end) if hook.wants(end.project, end.state, end.notify) else None
+            return make_end_notice(end) if hook.wants(self._find_project(end), end.state, end.notify) else None
         progress = self._desk.ends.find_set_progress(end)
         if progress is SetProgress.WAITS:
             raise _NotYet
@@ -261,8 +262,14 @@ class WebhookLoop(threading.Thread):
         members = [detail.experiment for detail in self._desk.experiments.find_by_number(end.user, end.number)]
         search = self._desk.searches.load_searches((end.set_id,)).get(end.set_id)
         notice = make_set_notice(end, members, search)
-        is_wanted = notice.state is not None and hook.wants(end.project, notice.state, end.notify)
+        is_wanted = notice.state is not None and hook.wants(self._find_project(end), notice.state, end.notify)
         return notice if is_wanted else None
+
+    def _find_project(self, record: ExperimentEnd | Milestone) -> str | None:
+        """Return the project by which webhooks choose. On a team's server anybody may write any name into a riseml.yml,
+        so the team project counts.
+        """
+        return record.team_project if self._desk.is_team else record.project
 
     def _read_milestones(self, hook: Webhook, since: datetime) -> Iterator[_ToSend]:
         """Yield the milestones that the webhook has not got."""
@@ -270,9 +277,8 @@ class WebhookLoop(threading.Thread):
         position = self._desk.ends.load_position(reader, since, self._desk.milestones.find_last_before)
         while (milestone := self._desk.milestones.find_next(position)) is not None:
             position = milestone.id
-            notice = (
-                make_milestone_notice(milestone) if hook.wants_reached(milestone.project, milestone.notify) else None
-            )
+            is_wanted = hook.wants_reached(self._find_project(milestone), milestone.notify)
+            notice = make_milestone_notice(milestone) if is_wanted else None
             yield partial(self._desk.ends.save_position, reader, position), notice
 
     def _deliver(self, hook: Webhook, notice: Notice, waiting: _Waiting) -> bool:

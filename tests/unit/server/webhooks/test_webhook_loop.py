@@ -94,12 +94,15 @@ class Scene:
         (one,) = self.submit(notify)
         self.finish(one, state, message)
 
-    def submit(self, notify: NotifySection | None = None, count: int = 1) -> list[Experiment]:
+    def submit(
+        self, notify: NotifySection | None = None, count: int = 1, team_project: str | None = None
+    ) -> list[Experiment]:
         """Store one more experiment, or a set of several."""
         plan = change_policy(make_plan("train"), notify=notify)
         plans = tuple((plan, first_jobs(plan)) for _ in range(count))
         concurrency = count if count > 1 else None
-        new = NewExperiments(Owner("ann", 1, 1), "toaster", "", "", plans, concurrency=concurrency)
+        owner = Owner("ann", 1, 1)
+        new = NewExperiments(owner, "toaster", "", "", plans, concurrency=concurrency, team_project=team_project)
         details, _ = self.experiments.add_experiments(new, datetime.now(UTC))  # noqa: TID251  # as the file has
         return [detail.experiment for detail in details]
 
@@ -327,6 +330,29 @@ def test_a_project_asks_for_events_and_names_a_webhook(scene: Scene, receiver: R
     assert tell(scene, receiver) == [("/team", "experiment.ended")]
     scene.end(State.KILLED, notify=NotifySection(ends=(State.FAILED,), to=("quiet",)))
     assert tell(scene, receiver) == [("/team", "experiment.ended")], "a project takes nothing away"
+
+
+def test_the_webhook_of_a_team_project_gets_nothing_of_others_who_write_its_name(
+    scene: Scene, receiver: Receiver
+) -> None:
+    """Each user of a team's server may call a project of their own as they like."""
+    scene.desk = replace(scene.desk, is_team=True)
+    scene.loop = scene.make_loop()
+    scene.write(
+        {"name": "toaster", "url": f"{receiver.url}/toaster", "projects": ["toaster"]},
+        {"name": "all", "url": f"{receiver.url}/all"},
+    )
+    condition = MetricCondition("accuracy", Relation.ABOVE, 0.95)
+    for team_project, paths in ((None, ["/all"]), ("toaster", ["/toaster", "/all"])):
+        (one,) = scene.submit(NotifySection(reached=(condition,)), team_project=team_project)
+        moment = datetime.now(UTC)  # noqa: TID251  # the store's own clock
+        scene.milestones.add_milestone(one.id, str(condition), 0.96, 12, moment)
+        scene.finish(one, State.FAILED)
+        several = scene.submit(count=2, team_project=team_project)
+        for member in several:
+            scene.finish(member, State.FAILED)
+        events = ("experiment.ended", "metric.reached", "set.ended")
+        assert sorted(tell(scene, receiver)) == sorted((path, event) for path in paths for event in events)
 
 
 def test_a_metric_that_reaches_a_value_is_sent_to_the_webhooks_that_the_project_names(
