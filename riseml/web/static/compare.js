@@ -9,10 +9,17 @@ import { makeLink, makeState, makeTable } from "./parts.js";
 
 /** @import { ComparisonView as Comparison, MetricBucket, MetricView } from "../wire.js" */
 
+const MOST_COMPARED = 20; // experiments that the server puts side by side
 const PAUSE = 3000; // milliseconds between two readings at least
 
 /** @param {HTMLElement} main @param {import("./app.js").Page} page */
 export async function showComparison(main, page) {
+  const count = new URLSearchParams(location.search).getAll("of").length;
+  if (count < 2 || count > MOST_COMPARED) {
+    const how = make("p", { class: "empty" }, `${count < 2 ? "Two experiments at least" : `At most ${MOST_COMPARED} experiments`} can be compared. Select them in the `, make("a", { href: "/table" }, "table"), " and press Compare.");
+    fill(main, make("h1", {}, "Comparison"), how);
+    return;
+  }
   const news = page.feed.collect(page.signal);
   const view = new ComparisonView(main, page.signal);
   await view.read();

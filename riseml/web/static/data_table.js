@@ -7,6 +7,7 @@
 import { get, getResponse } from "./api.js";
 import { chooseColumns } from "./column_panel.js";
 import { fill, make, setText } from "./dom.js";
+import { makeFirstSteps } from "./experiments.js";
 import { makeCoalesced } from "./feed.js";
 import { countNoun, formatMoment, formatNumber, formatSpan } from "./format.js";
 import { ask, linkTo, makeProblem, makeState } from "./parts.js";
@@ -167,7 +168,7 @@ export class DataTable {
 
   /** @param {TableView} view */
   makeEmpty(view) {
-    if (!view.total) return make("p", { class: "empty" }, "There is no experiment so far: type ", make("code", {}, "riseml train"), " in a project.");
+    if (!view.total) return makeFirstSteps();
     return make("p", { class: "empty" }, "No experiment meets this filter. ", make("button", { type: "button", onclick: () => this.change({ where: "" }) }, "Show all"));
   }
 

@@ -2,22 +2,23 @@
 /** The view of one experiment or one set: its present state, its parts under tabs, and its actions. */
 
 import { makeLabelActions, makeLabels, makeNote } from "./annotation.js";
-import { get, post } from "./api.js";
+import { get } from "./api.js";
 import { showConfig } from "./config.js";
 import { fill, make } from "./dom.js";
 import { countNoun } from "./format.js";
+import { makeMainActions } from "./experiment_actions.js";
 import { showExplanation } from "./explanation.js";
 import { showFiles } from "./files.js";
 import { showLog } from "./log.js";
 import { showOverview } from "./overview.js";
-import { ask, hasEnded, linkTo, makeAge, makeLink, makeProblem, makeRunTime, makeState } from "./parts.js";
+import { hasEnded, linkTo, makeAge, makeLink, makeProblem, makeRunTime, makeState } from "./parts.js";
 import { makeProgress, showInTitle } from "./progress.js";
 import { showSet } from "./set.js";
 import { showShell } from "./shell.js";
 import { numberOf } from "./store.js";
 import { makeBoardLink } from "./tensorboard.js";
 
-/** @import { Capsule, ExperimentView, Submission } from "../wire.js" */
+/** @import { ExperimentView } from "../wire.js" */
 
 /**
  * @typedef {object} ExperimentPage what a tab gets
@@ -131,52 +132,9 @@ export function describe(view) {
 
 /** @param {ExperimentView} view */
 function makeActions(view) {
-  const kill = make("button", { type: "button", class: "danger", "data-action": "kill", onclick: () => askKill(view) }, "Kill");
-  const rerun = make("button", { type: "button", "data-action": "rerun", onclick: () => askRerun(view) }, "Rerun");
   const isDone = hasEnded(view.state) && (!view.search || view.search.end);
   const board = view.type === "tensorboard" ? !isDone : view.type !== "notebook" && view.started_at;
-  return make("div", { class: "actions" }, board && makeBoardLink([view.id]), !isDone && kill, view.type === "experiment" && rerun, makeLabelActions(view));
-}
-
-/** @param {ExperimentView} view */
-function askKill(view) {
-  const text = view.type === "set" ? "All of its experiments end now, and no further ones begin. What they have written stays." : "All of its jobs end now. What they have written stays.";
-  ask({ title: `Kill ${view.id}?`, text, yes: "Kill", isDangerous: true }, async () => {
-    await post(`/experiments/${encodeURIComponent(view.id)}/kill`);
-  });
-}
-
-/** @param {ExperimentView} view */
-async function askRerun(view) {
-  const text = "A new experiment runs with the same code, parameters and image. This one stays as it is.";
-  ask({ title: `Run ${view.id} again?`, text, yes: "Rerun" }, async () => {
-    const { capsule, config } = await get(`/experiments/${encodeURIComponent(view.id)}/capsule`);
-    if (capsule.variables.passed.length) {
-      throw new Error(`It needs variables of your shell (${capsule.variables.passed.join(", ")}): type \`riseml rerun ${view.id}\` there.`);
-    }
-    const made = await post("/experiments", makeSubmission(capsule, config));
-    const link = make("a", { href: linkTo(made.id) });
-    document.body.append(link);
-    link.click();
-    link.remove();
-  });
-}
-
-/** @param {Capsule} capsule @param {string} config @returns {Submission} */
-function makeSubmission(capsule, config) {
-  const pinned = capsule.environments.flatMap(({ image, digest }) => (digest === null ? [] : [{ image, digest }]));
-  return {
-    project: capsule.project,
-    file: capsule.code.file || "riseml.yml",
-    config,
-    key: crypto.randomUUID(),
-    parameters: Object.entries(capsule.parameters),
-    annotation: { name: "", tags: capsule.tags ?? [], note: capsule.note ?? "" },
-    rerun_of: capsule.experiment,
-    pinned,
-    ...(capsule.code.digest ? { snapshot: capsule.code.digest } : {}),
-    ...(capsule.code.git ? { git: capsule.code.git } : {}),
-  };
+  return make("div", { class: "actions" }, board && makeBoardLink([view.id]), makeMainActions(view), makeLabelActions(view));
 }
 
 /**

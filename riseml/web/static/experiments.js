@@ -6,7 +6,7 @@ import { makeLabels } from "./annotation.js";
 import { post } from "./api.js";
 import { readClock } from "./clock.js";
 import { fill, make, setText } from "./dom.js";
-import { countGpus, listHosts, listNames, parseFilter, showsArchived } from "./filter.js";
+import { countGpus, explainNothing, listHosts, listNames, parseFilter, showsArchived } from "./filter.js";
 import { countNoun, formatNumber } from "./format.js";
 import { ask, findRunStart, hasEnded, linkTo, makeAge, makeProblem, makeRunTime, makeState } from "./parts.js";
 import { describeBriefly } from "./progress.js";
@@ -261,8 +261,13 @@ class ExperimentTable {
 
   showEmpty() {
     if (this.rows.length || !this.list.isComplete) return fill(this.note);
-    const hint = this.list.views.size ? "No experiment matches this filter." : "There is no experiment so far: type `riseml train` in a project.";
-    fill(this.note, make("p", { class: "empty" }, hint));
+    if (!this.list.views.size) {
+      if (this.page.feed.connection !== "lost") fill(this.note, makeFirstSteps());
+      return;
+    }
+    const fault = explainNothing(this.filter, this.list.views.values(), this.list.names);
+    const all = make("button", { type: "button", onclick: () => { this.input.value = ""; this.setFilter(""); } }, "Show all");
+    fill(this.note, make("p", { class: "empty" }, "No experiment matches this filter. ", fault, " ", all));
   }
 
   /** @param {ExperimentView} view @param {boolean} isMember @returns {Row} */
@@ -378,6 +383,15 @@ class ExperimentTable {
     this.virtual.show(next);
     this.focusRow(this.rows[next].id, "a");
   }
+}
+
+/** @returns {HTMLElement} what to do on a server without experiments */
+export function makeFirstSteps() {
+  const step = (/** @type {string} */ command, /** @type {string} */ what) => make("li", {}, make("code", {}, command), ` ${what}`);
+  return make("div", { class: "empty" },
+    make("p", {}, "There is no experiment so far. In the folder of a program that trains:"),
+    make("ol", {}, step("riseml init", "writes a riseml.yml for it"), step("riseml validate", "checks the file"), step("riseml train", "runs it, and it appears here")),
+  );
 }
 
 /** @param {string | number} one @param {string | number} other */

@@ -40,6 +40,37 @@ export function showsArchived(text) {
   return splitTerms(text).some((term) => term.toLowerCase() === "archived");
 }
 
+/**
+ * Return what is wrong with a filter that matches nothing: a name that no experiment has, and the nearest that there is.
+ * @param {string} text
+ * @param {Iterable<ExperimentView>} views all experiments
+ * @param {string[]} metrics names of all metrics
+ */
+export function explainNothing(text, views, metrics) {
+  const known = new Set([...FIELDS, ...metrics.map((name) => name.toLowerCase())]);
+  for (const view of views) {
+    for (const one of [view, ...view.experiments]) for (const name of Object.keys(one.parameters)) known.add(name.toLowerCase());
+  }
+  const unknown = listNames(text).find((name) => !known.has(name.replace(/^-/, "")));
+  if (unknown === undefined) return "";
+  const near = [...known].map((name) => ({ name, distance: measureDistance(name, unknown) })).sort((one, other) => one.distance - other.distance)[0];
+  const hint = near.distance <= Math.max(1, unknown.length / 3) ? `did you mean ${near.name}?` : "a word without a sign is sought everywhere.";
+  return `No experiment has a parameter, metric or property ${unknown}: ${hint}`;
+}
+
+/** @param {string} one @param {string} other @returns {number} how many letters must be changed, added or removed */
+function measureDistance(one, other) {
+  let row = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (const [at, letter] of [...one].entries()) {
+    const next = [at + 1];
+    for (let place = 1; place < row.length; place += 1) {
+      next.push(Math.min(row[place] + 1, next[place - 1] + 1, row[place - 1] + (letter === other[place - 1] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[row.length - 1];
+}
+
 /** @param {string} text @returns {string[]} names in it that may be those of metrics, in lower case */
 export function listNames(text) {
   const found = splitTerms(text).map((term) => TERM.exec(term)?.[2].toLowerCase() ?? "");

@@ -6,7 +6,8 @@ import { appendColoured, stripControls, takeLastState } from "./ansi.js";
 import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
 import { formatMemory, formatNumber } from "./format.js";
-import { hasEnded, linkTo, makeDuration, makeState, makeTable } from "./parts.js";
+import { makeAdviceAction } from "./experiment_actions.js";
+import { hasEnded, linkTo, makeDuration, makeState, makeTable, makeText } from "./parts.js";
 import { ResourcePanel } from "./resources.js";
 import { makeTimeline } from "./timeline.js";
 
@@ -41,8 +42,8 @@ export function showOverview(page) {
   return { update, grow: () => panels.update() };
 }
 
-/** @param {ExperimentView} view */
-function makeFailure(view) {
+/** @param {ExperimentView} view @returns {HTMLElement | null} why it failed, and what to do; null: it did not */
+export function makeFailure(view) {
   if (view.state !== "FAILED") return null;
   const lines = make("pre", { class: "lines", tabindex: "0" });
   for (const line of view.last_lines) {
@@ -53,7 +54,7 @@ function makeFailure(view) {
   return make("section", { class: "failure", "aria-label": "Failure" },
     make("h2", {}, view.cause ? `${view.cause} failed first` : "It failed"),
     make("p", {}, view.message),
-    view.advice && make("p", { class: "advice" }, view.advice),
+    view.advice && make("p", { class: "advice" }, makeText(view.advice), " ", makeAdviceAction(view)),
     view.last_lines.length > 0 && lines,
     others > 0 && make("details", {}, make("summary", {}, `${others} ${view.cause ? "other " : ""}${others === 1 ? "job" : "jobs"} ended because of it`),
       make("ul", {}, view.jobs.filter((job) => job.reason === "CASCADE").map((job) => make("li", {}, job.name)))),

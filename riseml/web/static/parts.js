@@ -5,6 +5,7 @@ import { readClock } from "./clock.js";
 import { fill, make } from "./dom.js";
 import { formatAge, formatMoment, formatSpan } from "./format.js";
 
+const TOLD = 8000; // milliseconds for which the page says what an action did
 const ENDED = new Set(["FINISHED", "FAILED", "KILLED"]);
 
 /** @param {string} state @returns {boolean} */
@@ -68,20 +69,22 @@ export function tick() {
 export function makeProblem(error) {
   const hint = error instanceof Error && "hint" in error && typeof error.hint === "string" ? error.hint : "";
   const message = error instanceof Error ? error.message : String(error);
-  return make("div", { class: "problem", role: "alert" }, make("p", {}, message), hint && make("p", { class: "soft" }, hint));
+  return make("div", { class: "problem", role: "alert" }, make("p", {}, makeText(message)), hint && make("p", { class: "soft" }, makeText(hint)));
 }
 
 /**
  * Ask the user to confirm an action.
- * @param {{title: string, text: string, yes: string, isDangerous?: boolean, form?: HTMLElement}} question
+ * @param {{title: string, text: string, yes: string, isDangerous?: boolean, form?: HTMLElement, command?: string}} question `command` does the same on the command line
  * @param {() => Promise<void>} act
+ * @returns {{show: (command: string) => void}} shows another command
  */
-export function ask({ title, text, yes, isDangerous, form }, act) {
+export function ask({ title, text, yes, isDangerous, form, command }, act) {
+  const place = make("div", {}, command && makeCommand(command));
   const problem = make("div");
   const go = make("button", { type: "button", class: isDangerous ? "danger" : "primary", onclick: run }, yes);
   const stay = make("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
   const heading = make("h2", { id: "question" }, title);
-  const dialog = make("dialog", { "aria-labelledby": "question" }, heading, make("p", {}, text), form, problem, make("div", { class: "actions" }, stay, go));
+  const dialog = make("dialog", { "aria-labelledby": "question" }, heading, make("p", {}, makeText(text)), form, place, problem, make("div", { class: "actions" }, stay, go));
   async function run() {
     go.disabled = true;
     try {
@@ -95,6 +98,34 @@ export function ask({ title, text, yes, isDangerous, form }, act) {
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
+  return { show: (other) => fill(place, makeCommand(other)) };
+}
+
+/** Return what an action is on the command line, with a button that copies it. @param {string} command */
+export function makeCommand(command) {
+  const copy = make("button", { type: "button", class: "quiet", "aria-label": "Copy the command", onclick: () => copyText(command, copy) }, "Copy");
+  return make("p", { class: "command soft" }, make("code", {}, command), " ", copy);
+}
+
+/** @param {string} text @param {HTMLButtonElement} button */
+async function copyText(text, button) {
+  await navigator.clipboard.writeText(text).then(
+    () => void (button.textContent = "Copied"),
+    () => void (button.textContent = "Select it and press Ctrl+C"),
+  );
+}
+
+/** Return a sentence whose code, between backticks, is code. @param {string} text @returns {import("./dom.js").Child[]} */
+export function makeText(text) {
+  return text.split(/`([^`]+)`/).map((part, at) => (at % 2 ? make("code", {}, part) : part));
+}
+
+/** Say what an action did, in a line at the lower edge that goes by itself. @param {string} text */
+export function tell(text) {
+  document.querySelector(".told")?.remove();
+  const line = make("div", { class: "told", role: "status" }, text);
+  document.body.append(line);
+  setTimeout(() => line.remove(), TOLD);
 }
 
 /** @typedef {import("./dom.js").Child | import("./dom.js").Child[]} Cell of a table */

@@ -8,7 +8,7 @@ import { get, post } from "./api.js";
 import { fill, make } from "./dom.js";
 import { makeCoalesced } from "./feed.js";
 import { countNoun, formatMemory, formatNumber } from "./format.js";
-import { ask, makeAge, makeLink, makeProblem, makeTable } from "./parts.js";
+import { ask, makeAge, makeLink, makeProblem, makeTable, tell } from "./parts.js";
 import { makeUsage } from "./usage.js";
 
 /** @import { HostView, PoolUsage, PoolView as Pool, QueueView } from "../wire.js" */
@@ -114,8 +114,9 @@ class PoolView {
   /** @param {HostView} host */
   askDrain(host) {
     const text = `${host.name} gets no new jobs until it is resumed. ${host.jobs.length ? `Its ${countNoun(host.jobs.length, "job")} run on.` : "It runs none now."}`;
-    ask({ title: `Drain ${host.name}?`, text, yes: "Drain" }, async () => {
+    ask({ title: `Drain ${host.name}?`, text, yes: "Drain", command: `riseml pool drain ${host.name}` }, async () => {
       await post(`/pool/hosts/${encodeURIComponent(host.name)}/drain`);
+      tell(`${host.name} gets no new jobs. What runs there goes on.`);
       await this.read();
     });
   }
@@ -124,6 +125,7 @@ class PoolView {
   async resume(name) {
     try {
       await post(`/pool/hosts/${encodeURIComponent(name)}/resume`);
+      tell(`${name} takes jobs again: riseml pool resume ${name}`);
       await this.read();
     } catch (error) {
       fill(this.facts, makeProblem(error));

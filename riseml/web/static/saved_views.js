@@ -3,8 +3,7 @@
 
 import { get, post } from "./api.js";
 import { fill, make } from "./dom.js";
-import { makeProblem } from "./parts.js";
-import { tell } from "./selection.js";
+import { makeProblem, tell } from "./parts.js";
 
 /** @import { SavedTableView } from "../wire.js" */
 

@@ -4,7 +4,7 @@
 import { post } from "./api.js";
 import { make } from "./dom.js";
 import { countNoun } from "./format.js";
-import { ask, linkTo } from "./parts.js";
+import { ask, tell } from "./parts.js";
 import { makeBoardLink } from "./tensorboard.js";
 
 /** @import { AnnotationChange } from "../wire.js" */
@@ -49,8 +49,7 @@ const TEXTS = {
 
 /** @param {"Star" | "Archive" | "Kill"} what @param {string[]} ids @param {string} command @param {() => Promise<void>} act */
 function askSimple(what, ids, command, act) {
-  const form = makeCommand(`riseml ${command} ${listIds(ids)}`);
-  ask({ title: `${what} ${countNoun(ids.length, "experiment")}?`, text: TEXTS[what], yes: what, isDangerous: what === "Kill", form }, async () => {
+  ask({ title: `${what} ${countNoun(ids.length, "experiment")}?`, text: TEXTS[what], yes: what, isDangerous: what === "Kill", command: `riseml ${command} ${listIds(ids)}` }, async () => {
     await act();
     tell(`${{ Star: "Starred", Archive: "Archived", Kill: "Ended" }[what]} ${countNoun(ids.length, "experiment")}.`);
   });
@@ -71,26 +70,4 @@ function askTag(ids) {
 /** @param {string[]} ids */
 function listIds(ids) {
   return ids.length > MOST_LISTED ? `${ids.slice(0, MOST_LISTED).join(" ")} ...` : ids.join(" ");
-}
-
-/** Show what an action is on the command line, with a button that copies it. @param {string} command */
-export function makeCommand(command) {
-  const copy = make("button", { type: "button", class: "quiet", "aria-label": "Copy the command", onclick: () => copyText(command, copy) }, "Copy");
-  return make("p", { class: "command soft" }, make("code", {}, command), " ", copy);
-}
-
-/** @param {string} text @param {HTMLButtonElement} button */
-async function copyText(text, button) {
-  await navigator.clipboard.writeText(text).then(
-    () => void (button.textContent = "Copied"),
-    () => void (button.textContent = "Select it and press Ctrl+C"),
-  );
-}
-
-/** Say what an action did, in a line at the lower edge that goes by itself. @param {string} text @param {string} [id] of what it made */
-export function tell(text, id = "") {
-  document.querySelector(".told")?.remove();
-  const line = make("div", { class: "told", role: "status" }, text, id && [" ", make("a", { href: linkTo(id) }, id)]);
-  document.body.append(line);
-  setTimeout(() => line.remove(), 8000);
 }

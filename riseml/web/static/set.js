@@ -14,6 +14,7 @@ import { countNoun, formatNumber } from "./format.js";
 import { FrontPanel } from "./front.js";
 import { GroupPanel } from "./groups.js";
 import { ImportancePanel } from "./importance.js";
+import { makeFailure } from "./overview.js";
 import { ParallelPanel } from "./parallel.js";
 import { linkTo, makeProblem } from "./parts.js";
 import { makeSelectionActions } from "./selection.js";
@@ -54,9 +55,11 @@ class SetView {
     this.charts = make("div", { class: "charts" });
     this.early = make("section", { "aria-label": "Stopped early", hidden: true });
     this.problem = make("div");
+    this.failure = make("div");
+    fill(this.failure, makeFailure(page.view));
     this.table = this.makeBoard();
     const panels = [this.front, this.groups, this.parallel].map(({ element }) => element);
-    fill(page.place, this.problem, this.picker, this.charts, ...panels, this.early, this.board);
+    fill(page.place, this.failure, this.problem, this.picker, this.charts, ...panels, this.early, this.board);
     this.table.read().catch((error) => this.table.showProblem(error));
   }
 
@@ -99,6 +102,7 @@ class SetView {
   }
 
   async readAll() {
+    fill(this.failure, makeFailure(this.page.view));
     const { id, signal, view } = this.page;
     const found = await get("/results", { of: id }, signal);
     const metric = this.pickMetric(found);

@@ -456,12 +456,16 @@ def test_what_jobs_and_files_say_is_text(scene: Rig, entered: Page) -> None:
     assert page.evaluate("window.pwned") is None
     whole = scene.submit(single(HOSTILE, parameters={"evil": [EVIL, "<b>x</b>"]}))["id"]
     scene.wait_closed(whole)
-    shown = f"/table?column=id&column=evil&column={quote(EVIL)}&group=evil"
+    assert scene.post(f"/v1/experiments/{whole}/annotation", {"note": EVIL}).is_success
+    for word in ({"name": EVIL}, {"add_tags": [EVIL]}, {"name": "<b>x</b>"}):
+        assert scene.post(f"/v1/experiments/{whole}/annotation", word).status_code == 400
+    shown = f"/table?column=id&column=note&column=evil&column={quote(EVIL)}&group=evil"
     for path in (f"/experiments/{whole}", shown, "/?sort=-metric", f"/?metric={quote(EVIL)}&sort=-metric"):
         show(page, path)
         expect(page.locator("main")).to_contain_text("onerror")
         assert page.locator("main :is(img, script, b, i)").count() == 0
         assert page.evaluate("window.pwned") is None
+    scene.post(f"/v1/experiments/{whole}/annotation", {"note": ""})
 
 
 def test_many_pages_of_one_browser_share_one_stream(scene: Rig, browser: Browser) -> None:
@@ -481,6 +485,112 @@ def test_many_pages_of_one_browser_share_one_stream(scene: Rig, browser: Browser
     for page in (others[0], last):
         expect(find_row(page, name)).to_contain_text("finished")
     last.context.close()
+
+
+def test_users_run_an_experiment_again_with_changes(scene: Rig, entered: Page) -> None:
+    page = entered
+    make_room(scene)
+    dialog = page.get_by_role("dialog")
+    show(page, "/experiments/1")
+    page.get_by_role("button", name="Rerun").click()
+    expect(dialog).to_contain_text("Nothing differs")
+    for wrong in ("a\0b", "x" * 131_071, "x" * 140_000):
+        dialog.get_by_label("lr").fill(wrong)
+        expect(dialog.get_by_role("alert")).to_be_visible()
+        dialog.get_by_label("lr").fill("0.1")
+        expect(dialog.get_by_role("alert")).to_have_count(0)
+    dialog.get_by_label("lr").fill("0.3 <b>")
+    expect(dialog.get_by_role("alert")).to_have_count(0)
+    expect(dialog.get_by_role("list", name="What differs")).to_have_text("lr: 0.1 → 0.3 <b>")
+    expect(dialog.locator(".command code")).to_have_text("riseml rerun 1 -p 'lr=0.3 <b>'")
+    dialog.get_by_label("lr").fill("0.3")
+    expect(dialog).to_contain_text("The server accepts it")
+    dialog.get_by_role("button", name="Rerun").click()
+    expect(page.locator(".told")).to_contain_text("which repeats 1")
+    name = page.locator(".told").inner_text().split()[1].rstrip(",")
+    expect(page.get_by_role("heading", name=f"Experiment {name}")).to_be_visible()
+    assert scene.wait_closed(name)["parameters"] == {"lr": "0.3"}
+    show(page, "/experiments/3")
+    page.get_by_role("button", name="Add to install and rerun").click()
+    expect(dialog.get_by_role("list", name="What differs")).to_have_text("train.install: + pip install pandas")
+    expect(dialog).to_contain_text("The server accepts it")
+    expect(dialog.locator(".command code")).to_have_text(
+        """riseml rerun 3 --set 'train.install=["pip install pandas"]'"""
+    )
+    dialog.get_by_role("button", name="Cancel").click()
+
+
+def test_users_pause_stop_and_extend_a_set(scene: Rig, entered: Page) -> None:
+    page = entered
+    make_room(scene)
+    dialog = page.get_by_role("dialog")
+    name = scene.submit(single("exec sleep 600", parameters={"v": [1, 2, 3]}, concurrency=1))["id"]
+    scene.wait_state(f"{name}.1", "RUNNING")
+    show(page, f"/experiments/{name}")
+    for button, option, told in (
+        ("Pause", "--pause", "starts nothing further"),
+        ("Resume", "--resume", "goes on"),
+        ("Stop", "--stop", "starts nothing further"),
+    ):
+        page.get_by_role("button", name=button, exact=True).click()
+        expect(dialog.locator(".command code")).to_have_text(f"riseml search {name} {option}")
+        dialog.get_by_role("button", name=button).click()
+        expect(page.locator(".told")).to_contain_text(told)
+    scene.post(f"/v1/experiments/{name}/kill")
+    scene.wait_closed(name)
+    show(page, "/experiments/2")
+    page.get_by_role("button", name="Add trials").click()
+    for wrong in ("0", "1.5", "1001"):
+        dialog.get_by_label("How many").fill(wrong)
+        dialog.get_by_role("button", name="Add").click()
+        expect(dialog.get_by_role("alert")).to_have_text("Write a whole number from 1 to 1000.")
+    dialog.get_by_label("How many").fill("1")
+    expect(dialog.locator(".command code")).to_have_text("riseml train 2 --trials 1")
+    dialog.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("table", name="Leaderboard").locator("tr[data-id]")).to_have_count(13)
+    scene.wait("the trial ends", lambda: scene.experiment("2")["closed"])
+
+
+def test_users_delete_an_output_and_label_several(scene: Rig, entered: Page) -> None:
+    page = entered
+    make_room(scene)
+    dialog = page.get_by_role("dialog")
+    show(page, "/experiments/1")
+    page.get_by_role("button", name="Delete output").click()
+    expect(dialog.get_by_role("status")).to_contain_text("history.csv")
+    expect(dialog.get_by_role("status")).to_contain_text(re.compile("^[0-9]+ files, .* KiB: "))
+    dialog.get_by_role("button", name="Delete").click()
+    expect(page.locator(".told")).to_contain_text(re.compile("Deleted [0-9]+ files, .* of 1"))
+    assert scene.get("/v1/files", root="output", of="1")["entries"] == []
+    show(page, "/table?group=&sort=id")
+    for name in ("1", "3"):
+        page.get_by_label(f"Select {name}", exact=True).click()
+    page.get_by_role("button", name="Tag").click()
+    for wrong, said in (("", "at least one"), ("a,b", "tag"), ("x" * 65, "tag")):
+        dialog.get_by_label("Tags").fill(wrong)
+        dialog.get_by_role("button", name="Tag").click()
+        expect(dialog.get_by_role("alert")).to_contain_text(said)
+    dialog.get_by_label("Tags").fill("paper old")
+    dialog.get_by_role("button", name="Tag").click()
+    expect(page.locator(".told")).to_contain_text("Tagged 2 experiments paper old.")
+    assert [scene.experiment(name)["tags"] for name in ("1", "3")] == [["paper", "old"]] * 2
+    page.get_by_role("button", name="Clear").click()
+
+
+def test_failures_and_wrong_filters_say_what_is_wrong(scene: Rig, entered: Page) -> None:
+    page = entered
+    make_room(scene)
+    broken = single("echo 'ModuleNotFoundError: No module named tqdm' >&2; exit 3", parameters={"v": [1, 2]})
+    name = scene.submit(broken)["id"]
+    scene.wait_closed(name)
+    show(page, f"/experiments/{name}")
+    expect(page.get_by_role("region", name="Failure")).to_contain_text("No module named tqdm")
+    show(page, "/?filter=statte:foo")
+    expect(page.locator(".empty")).to_contain_text("property statte: did you mean state?")
+    page.get_by_role("button", name="Show all").click()
+    expect(page.locator("tr.row[data-id]").first).to_be_visible()
+    show(page, "/compare?of=1")
+    expect(page.locator("main")).to_contain_text("Two experiments at least can be compared.")
 
 
 def test_the_page_goes_on_after_the_server_was_killed(scene: Rig, entered: Page) -> None:
