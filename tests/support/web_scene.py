@@ -155,14 +155,17 @@ def show(page: Page, path: str) -> None:
     go(page, lambda: f"{parts.scheme}://{parts.netloc}{path}")
 
 
-def find_barriers(page: Page) -> list[tuple[str, str, list[str]]]:
-    """Return what axe finds in a view, in light and dark: the scheme, the rule, and the first elements."""
+def find_barriers(page: Page, within: str = "") -> list[tuple[str, str, list[str]]]:
+    """Return what axe finds in a view, or in a part of it, in light and dark: the scheme, the rule, and the first
+    elements."""
     page.evaluate(AXE)
     barriers: list[tuple[str, str, list[str]]] = []
     for scheme, rules in _RULES.items():
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # no colour is still on its way
         page.locator(f"html[data-theme={scheme}]").wait_for(state="attached")
-        found = page.evaluate(f"axe.run(document, {{resultTypes: ['violations'], {rules}}})")
+        found = page.evaluate(
+            f"axe.run({repr(within) if within else 'document'}, {{resultTypes: ['violations'], {rules}}})"
+        )
         for one in found["violations"]:
             barriers.append((scheme, one["id"], [node["html"] for node in one["nodes"]][:3]))
     return barriers

@@ -44,6 +44,8 @@ class ComparisonView {
     this.panels = new Map();
     /** @type {Map<string, {count: number, buckets: MetricBucket[]}>} curves by metric and ID, as JSON */
     this.curves = new Map();
+    /** @type {string[]} */
+    this.parameters = []; // that differ
     /** @type {Set<string>} metrics with further values than their charts show */
     this.grown = new Set();
     this.states = make("div");
@@ -54,6 +56,7 @@ class ComparisonView {
   async read() {
     const found = await get("/comparison", { of: this.ids }, this.signal);
     this.names = found.experiments.map((one) => one.id);
+    this.parameters = found.parameters.map((one) => one.name);
     const rows = found.experiments.map((one) => [makeLink(one.id), one.project, makeState(one.state)]);
     fill(this.states, makeTable(["ID", "Project", "State"], rows, { caption: "Experiments" }));
     fill(this.differences, makeDifferences(found, ["Name", ...this.names]));
@@ -62,14 +65,14 @@ class ComparisonView {
   }
 
   async drawMetrics() {
-    /** @type {Map<string, import("./chart.js").Series[]>} */
+    /** @type {Map<string, import("./chart_data.js").Series[]>} */
     const found = new Map();
     for (const id of this.names) {
       const { experiments } = await get(`/experiments/${encodeURIComponent(id)}/metrics`, {}, this.signal);
       for (const metric of experiments[0]?.metrics ?? []) {
         if (await this.readCurve(id, metric)) this.grown.add(metric.name);
         const { buckets } = this.curves.get(JSON.stringify([metric.name, id])) ?? { buckets: [] };
-        found.set(metric.name, [...(found.get(metric.name) ?? []), { name: id, buckets }]);
+        found.set(metric.name, [...(found.get(metric.name) ?? []), { name: id, buckets, last: { value: metric.last, step: metric.last_step } }]);
       }
     }
     for (const [name, series] of found) if (this.grown.delete(name)) this.findPanel(name).show(series);
@@ -88,7 +91,13 @@ class ComparisonView {
   findPanel(name) {
     const known = this.panels.get(name);
     if (known) return known;
-    const panel = new ChartPanel(name);
+    const panel = new ChartPanel(name, {
+      kind: "comparison",
+      metrics: () => [...this.panels.keys()],
+      readAcross: async (metric) => this.names.map((id) => ({ name: id, buckets: this.curves.get(JSON.stringify([metric, id]))?.buckets ?? [] })),
+      groups: () => [...this.parameters, "tag"],
+      readGroups: async (by) => (await get("/results/curves", { of: this.names, metric: name, by }, this.signal)).groups,
+    });
     this.panels.set(name, panel);
     this.charts.append(panel.element);
     return panel;

@@ -7,7 +7,7 @@ import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
 import { formatMemory, formatNumber } from "./format.js";
 import { makeAdviceAction } from "./experiment_actions.js";
-import { hasEnded, linkTo, makeDuration, makeState, makeTable, makeText } from "./parts.js";
+import { hasEnded, linkTo, makeDuration, makeState, makeTable, makeText, onWidth } from "./parts.js";
 import { ResourcePanel } from "./resources.js";
 import { makeTimeline } from "./timeline.js";
 
@@ -110,11 +110,12 @@ class TimelinePanel {
       this.show();
     }, page.signal);
     page.feed.onPulse(() => this.goOn(), page.signal);
+    onWidth(place, () => this.drawnAt < Infinity && this.show());
   }
 
   show() {
     this.drawnAt = performance.now();
-    fill(this.place, make("h2", {}, "Timeline"), makeTimeline(this.events, this.page.view));
+    fill(this.place, make("h2", {}, "Timeline"), makeTimeline(this.events, this.page.view, this.place.clientWidth || undefined));
   }
 
   /** Redraw the timeline up to now. */
@@ -131,6 +132,8 @@ class MetricPanels {
     this.page = page;
     /** @type {Map<string, ChartPanel>} */
     this.panels = new Map();
+    /** @type {string[]} */
+    this.names = []; // of the metrics
     this.read = page.feed.makeReading(async () => {
       await this.readAll();
       await new Promise((resolve) => setTimeout(resolve, METRIC_PAUSE));
@@ -146,18 +149,25 @@ class MetricPanels {
     const path = /** @type {const} */ (`/experiments/${encodeURIComponent(id)}/metrics`);
     const { experiments } = await get(path, {}, signal);
     const metrics = experiments[0]?.metrics ?? [];
+    this.names = metrics.map(({ name }) => name);
     for (const metric of metrics) {
       if (signal.aborted) return;
       let panel = this.panels.get(metric.name);
       if (!panel) {
-        panel = new ChartPanel(metric.name);
+        panel = new ChartPanel(metric.name, { kind: "experiment", metrics: () => this.names, readAcross: (name) => this.readAcross(name) });
         this.panels.set(metric.name, panel);
         this.place.append(panel.element);
       }
       if (panel.count === metric.count) continue;
       const { buckets } = await get(`${path}/history`, { metric: metric.name }, signal);
       panel.count = metric.count;
-      panel.show([{ name: id, buckets }]);
+      panel.show([{ name: id, buckets, last: { value: metric.last, step: metric.last_step } }]);
     }
+  }
+  /** Read another metric, over which one is drawn. @param {string} metric */
+  async readAcross(metric) {
+    const { id, signal } = this.page;
+    const { buckets } = await get(`/experiments/${encodeURIComponent(id)}/metrics/history`, { metric }, signal);
+    return [{ name: id, buckets }];
   }
 }

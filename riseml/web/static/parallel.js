@@ -4,12 +4,14 @@
 import { draw, fill, make, setText } from "./dom.js";
 import { formatNumber } from "./format.js";
 import { areNumbers } from "./numbers.js";
+import { onWidth } from "./parts.js";
 
 const MOST_AXES = 12;
 const MOST_TICKS = 6; // of an axis with few numbers, or with words
 const [TOP, BOTTOM, HEIGHT] = [34, 250, 282];
 const FIRST = 70; // pixels to the first axis
-const [WIDTH, LEAST_GAP, MOST_GAP] = [1100, 110, 300]; // of the picture, and between two axes
+const LAST = 40; // pixels behind the last axis
+const [WIDTH, LEAST_GAP] = [1100, 110]; // pixels of the picture where its place is not known, and between two axes
 const REACH = 14; // pixels from the pointer to a line
 
 /** @typedef {{id: string, values: (string | number | null)[]}} Trial one value for each axis; the last one is the metric */
@@ -28,6 +30,9 @@ export class ParallelPanel {
     const onpointermove = (/** @type {PointerEvent} */ event) => this.point(event);
     const onkeydown = (/** @type {KeyboardEvent} */ event) => this.onKey(event);
     this.place = make("div", { class: "wide parallel", tabindex: "0", role: "region", "aria-label": "Parallel coordinates; arrow keys go from trial to trial", onpointermove, onpointerleave: () => this.mark(-1), onkeydown });
+    /** @type {{names: string[], trials: Trial[]} | null} */
+    this.shownLast = null;
+    onWidth(this.place, () => this.shownLast && this.show(this.shownLast.names, this.shownLast.trials));
     const controls = make("div", { class: "controls" }, make("label", {}, "the best ", this.range, " ", this.share));
     this.element = make("section", { class: "panel", "aria-label": "Parameters and metric" }, make("div", { class: "line" }, make("h2", {}, "Parameters and metric"), controls), this.place, this.values);
   }
@@ -40,9 +45,10 @@ export class ParallelPanel {
     const chosen = [...names.slice(0, -1).slice(0, MOST_AXES - 1), names[names.length - 1]];
     const at = chosen.map((_, place) => (place === chosen.length - 1 ? names.length - 1 : place));
     const axes = chosen.map((name, place) => makeAxis(name, trials.map((trial) => trial.values[at[place]])));
-    const gap = Math.min(MOST_GAP, Math.max(LEAST_GAP, (WIDTH - 2 * FIRST) / (axes.length - 1)));
-    const width = 2 * FIRST + gap * (axes.length - 1);
+    const gap = Math.max(LEAST_GAP, ((this.place.clientWidth || WIDTH) - FIRST - LAST) / (axes.length - 1));
+    const width = Math.floor(FIRST + LAST + gap * (axes.length - 1));
     const marked = this.lines[this.marked]?.trial.id;
+    this.shownLast = { names, trials };
     this.names = names;
     this.lines = trials.map((trial, rank) => {
       const points = axes.flatMap((axis, place) => {
@@ -55,9 +61,10 @@ export class ParallelPanel {
     });
     const label = `${trials.length} trials over ${chosen.join(", ")}`;
     const lines = draw("g", { class: "trials" }, this.lines.map(({ line }) => line).reverse());
-    const picture = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label }, axes.map((axis, place) => drawAxis(axis, FIRST + gap * place)), lines);
-    picture.style.minWidth = `${Math.min(width, 90 * axes.length)}px`;
-    picture.style.maxWidth = `${width}px`;
+    const picture = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label },
+      axes.map((_, place) => draw("g", { class: "grid" }, draw("line", { x1: FIRST + gap * place, x2: FIRST + gap * place, y1: TOP, y2: BOTTOM }))),
+      lines,
+      axes.map((axis, place) => drawAxis(axis, FIRST + gap * place)));
     fill(this.place, picture);
     this.choose();
     const rank = this.lines.slice(0, this.shown).findIndex(({ trial }) => trial.id === marked);
@@ -162,7 +169,7 @@ function makeWordAxis(name, words) {
 function drawAxis({ name, ticks }, x) {
   const marks = ticks.map(([y, text]) => draw("text", { x: x - 6, y: y + 4, "text-anchor": "end" }, text));
   const title = draw("text", { class: "axis", x, y: 16, "text-anchor": "middle" }, draw("title", {}, name), shorten(name, 20));
-  return draw("g", { class: "grid" }, draw("line", { x1: x, x2: x, y1: TOP, y2: BOTTOM }), marks, title);
+  return draw("g", { class: "words" }, marks, title);
 }
 
 /** @param {string} text @param {number} most */

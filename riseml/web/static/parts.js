@@ -128,6 +128,21 @@ export function tell(text) {
   setTimeout(() => line.remove(), TOLD);
 }
 
+/**
+ * Draw a picture anew when its place gets another width, so that its text has the size of the page.
+ * @param {HTMLElement} place
+ * @param {() => void} act
+ */
+export function onWidth(place, act) {
+  let width = 0;
+  const look = () => {
+    if (!place.clientWidth || place.clientWidth === width) return;
+    width = place.clientWidth;
+    act();
+  };
+  new ResizeObserver(look).observe(place);
+}
+
 /** @typedef {import("./dom.js").Child | import("./dom.js").Child[]} Cell of a table */
 
 /**
@@ -139,7 +154,7 @@ export function makeTable(heads, rows, { caption, numbers = [] }) {
   const kind = (/** @type {number} */ at) => (numbers.includes(at) ? "number" : null);
   const head = make("tr", {}, heads.map((text, at) => make("th", { scope: "col", class: kind(at) }, text)));
   const body = rows.map((cells) =>
-    make("tr", {}, cells.map((cell, at) => make(at ? "td" : "th", { scope: at ? null : "row", class: kind(at) }, ...(Array.isArray(cell) ? cell : [cell])))),
+    make("tr", {}, cells.map((cell, at) => make(at || cell === "" ? "td" : "th", { scope: at || cell === "" ? null : "row", class: kind(at) }, ...(Array.isArray(cell) ? cell : [cell])))),
   );
   const table = make("table", {}, make("caption", { class: "hidden" }, caption), make("thead", {}, head), make("tbody", {}, body));
   return make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": `${caption}, table` }, table);

@@ -37,6 +37,14 @@ class SetView {
   constructor(page) {
     this.page = page;
     this.chosen = "";
+    /** @type {string[]} */
+    this.metrics = [];
+    /** @type {string[]} */
+    this.parameters = []; // whose values differ
+    /** @type {Map<string, ResultView["metrics"]>} what experiments reported, by their IDs */
+    this.lasts = new Map();
+    /** @type {Set<string>} */
+    this.stopped = new Set(); // IDs of experiments that were stopped early
     this.read = makeCoalesced(async () => {
       await this.readSafely();
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
@@ -133,15 +141,33 @@ class SetView {
     const { id, signal } = this.page;
     let { curves, best } = this;
     if (!curves || !best || curves.metric !== metric) {
-      this.curves = curves = new ChartPanel(metric);
-      this.best = best = new ChartPanel(`best ${metric} so far`);
+      this.curves = curves = new ChartPanel(metric, {
+        kind: "set",
+        metrics: () => this.metrics,
+        readAcross: (name) => this.readCurves(name),
+        groups: () => [...this.parameters, ...(this.parameters.includes("seed") ? ["point"] : []), "tag"],
+        readGroups: async (by) => (await get("/results/curves", { of: id, metric, by }, signal)).groups,
+      });
+      this.best = best = new ChartPanel(`best ${metric} so far`, { kind: "best of a set", xTitle: "experiments that have ended" });
       fill(this.charts, curves.element, best.element, this.importance.element);
     }
-    const stopped = new Set(found.experiments.filter(isStopped).map((one) => one.id));
-    const answer = await get(`/experiments/${encodeURIComponent(id)}/curves`, { metric }, signal);
-    curves.show(answer.curves.map((one) => makeSeries(one, stopped.has(one.id))));
+    this.metrics = found.metrics;
+    this.lasts = new Map(found.experiments.map((one) => [one.id, one.metrics]));
+    this.parameters = found.parameters;
+    this.stopped = new Set(found.experiments.filter(isStopped).map((one) => one.id));
+    curves.show(await this.readCurves(metric));
     best.show([{ name: "best", ...listBest(found.experiments, metric, goal) }]);
     best.element.hidden = !goal;
+  }
+
+  /** @param {string} metric @returns {Promise<import("./chart_data.js").Series[]>} */
+  async readCurves(metric) {
+    const { id, signal } = this.page;
+    const answer = await get(`/experiments/${encodeURIComponent(id)}/curves`, { metric }, signal);
+    return answer.curves.map((one) => {
+      const last = this.lasts.get(one.id)?.find(({ name }) => name === metric);
+      return { ...makeSeries(one, this.stopped.has(one.id)), last: last && { value: last.last, step: last.last_step } };
+    });
   }
 
   /** @param {ResultList} found @param {string} metric @param {string} goal */
@@ -221,8 +247,8 @@ export function listPoints({ objectives, experiments }, search) {
 }
 
 /** @param {Curve} curve @param {boolean} stopped */
-function makeSeries({ id, step, at, mean }, stopped) {
-  const buckets = mean.map((value, place) => ({ mean: value, min: value, max: value, last_step: step[place], first_at: at[place], last_at: at[place] }));
+function makeSeries({ id, step, at, mean, min, max, not_finite: lost }, stopped) {
+  const buckets = mean.map((value, place) => ({ mean: value, min: min[place], max: max[place], last_step: step[place], first_at: at[place], last_at: at[place], not_finite: lost[place] }));
   return { name: stopped ? `${id} (stopped early)` : id, buckets };
 }
 
@@ -230,7 +256,7 @@ function makeSeries({ id, step, at, mean }, stopped) {
  * Return the best value so far, one for each experiment that has ended. Where the first one is the best, the axis goes on to the
  * median of all: it shows how much better that is, and no single bad value makes it useless.
  * @param {ResultView[]} experiments @param {string} metric @param {string} goal
- * @returns {{buckets: import("./chart.js").Bucket[], range: number[]}}
+ * @returns {{buckets: import("./chart_data.js").Bucket[], range: number[]}}
  */
 export function listBest(experiments, metric, goal) {
   const ended = experiments.flatMap((one) => {

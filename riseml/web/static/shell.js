@@ -5,11 +5,11 @@ import { openSocket } from "./api.js";
 import { fill, make, setText } from "./dom.js";
 import { makeProblem } from "./parts.js";
 import { LONGEST_PIECE, WINDOW, decodeMessage, encodeGrant, encodeInput, encodeShell, encodeSize } from "./stream_messages.js";
+import { loadModule, loadStyle } from "./vendor.js";
 
 /** @import { FitModule, Terminal, TerminalModule } from "../xterm.js" */
 
 const MOST_LINES = 10_000; // that can be scrolled back
-const LACKING = "A file of the page did not come: load the page again."; // the server may have been upgraded meanwhile
 
 /** @type {import("./experiment.js").Tab} */
 export function showShell(page) {
@@ -170,7 +170,7 @@ class ShellSession {
 async function makeTerminal(box, exit, signal) {
   const xterm = /** @type {Promise<TerminalModule>} */ (loadModule("xterm"));
   const addon = /** @type {Promise<FitModule>} */ (loadModule("addon-fit"));
-  const [{ Terminal }, { FitAddon }] = await Promise.all([xterm, addon, loadStyle()]);
+  const [{ Terminal }, { FitAddon }] = await Promise.all([xterm, addon, loadStyle("xterm")]);
   const terminal = new Terminal({
     fontFamily: readStyle("--mono"),
     fontSize: 13,
@@ -211,26 +211,6 @@ function readStyle(name) {
 function makeTheme() {
   const accent = readStyle("--accent");
   return { background: readStyle("--panel"), foreground: readStyle("--text"), cursor: accent, selectionBackground: `${accent}55` };
-}
-
-/** @param {string} name @returns {Promise<unknown>} a module of another project, which only a shell needs */
-function loadModule(name) {
-  return import(`./vendor/${name}.mjs`).catch(() => {
-    throw new Error(LACKING); // a browser says only that it could not fetch a module
-  });
-}
-
-/** @returns {Promise<unknown>} */
-function loadStyle() {
-  const href = new URL("./vendor/xterm.css", import.meta.url).href;
-  if (document.querySelector(`link[href="${href}"]`)) return Promise.resolve();
-  const link = make("link", { rel: "stylesheet", href });
-  const loaded = new Promise((resolve, reject) => {
-    link.onload = resolve;
-    link.onerror = () => reject(new Error(LACKING));
-  });
-  document.head.append(link);
-  return loaded;
 }
 
 /**

@@ -8,7 +8,7 @@ import { hasEnded } from "./parts.js";
 
 /** @import { EventView, ExperimentView } from "../wire.js" */
 
-const WIDTH = 1000; // of the picture, in its own unit
+const [WIDTH, LEAST_WIDTH, MOST_WIDTH] = [1000, 640, 1300]; // pixels of the picture: where its place is not known, and its ends
 const ROW = 26;
 const BAR = 12;
 const LEFT = 120; // where the names end
@@ -19,13 +19,14 @@ const WORDS = { CREATED: "accepted", BUILDING: "environment", PENDING: "queued",
  * @typedef {{name: string, spans: Span[], end: string}} Life
  */
 
-/** @param {EventView[]} events @param {ExperimentView} view @returns {HTMLElement} */
-export function makeTimeline(events, view) {
+/** @param {EventView[]} events @param {ExperimentView} view @param {number} [room] pixels @returns {HTMLElement} */
+export function makeTimeline(events, view, room = WIDTH) {
+  const width = Math.min(MOST_WIDTH, Math.max(LEAST_WIDTH, room));
   const lives = listLives(events, view);
   if (!lives.length) return make("p", { class: "soft" }, "Nothing has happened so far.");
   const start = Math.min(...lives.flatMap((life) => life.spans.map((span) => span.start)));
   const end = Math.max(start + 1000, ...lives.flatMap((life) => life.spans.map((span) => span.end)));
-  const scale = (/** @type {number} */ at) => LEFT + ((at - start) / (end - start)) * (WIDTH - LEFT - 8);
+  const scale = (/** @type {number} */ at) => LEFT + ((at - start) / (end - start)) * (width - LEFT - 8);
   const height = lives.length * ROW + 24;
   const label = `${formatSpan((end - start) / 1000)} from ${formatMoment(new Date(start).toISOString())}`;
   const rows = lives.map((life, at) => drawLife(life, at, scale));
@@ -34,7 +35,7 @@ export function makeTimeline(events, view) {
     const anchor = share === 0 ? "start" : share === 1 ? "end" : "middle";
     return draw("text", { x, y: height - 6, "text-anchor": anchor }, formatShort((share * (end - start)) / 1000));
   }));
-  const picture = draw("svg", { class: "timeline", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": `Timeline: ${label}` }, rows, axis);
+  const picture = draw("svg", { class: "timeline", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Timeline: ${label}` }, rows, axis);
   return make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Timeline of the jobs" }, picture, makeLegend());
 }
 

@@ -62,7 +62,7 @@ def test_values_that_could_not_be_read_are_shown_when_the_server_answers() -> No
     globalThis.fetch = answer;
     feed.pulse();
     for (let turns = 0; turns < 5; turns += 1) await settle();
-    return main.querySelectorAll("polyline").map((one) => one.getAttribute("points").split(" ").length);
+    return main.querySelectorAll("button[data-points]").map((one) => Number(one.getAttribute("data-points")));
     """
     assert run_page(COMPARISON + script) == [3, 2]
 
@@ -79,6 +79,6 @@ def test_a_curve_that_has_come_is_shown_when_the_other_one_comes_later() -> None
     globalThis.fetch = answer;
     feed.pulse();
     for (let turns = 0; turns < 5; turns += 1) await settle();
-    return main.querySelectorAll("polyline").map((one) => one.getAttribute("points").split(" ").length);
+    return main.querySelectorAll("button[data-points]").map((one) => Number(one.getAttribute("data-points")));
     """
     assert run_page(COMPARISON + script) == [3, 1]

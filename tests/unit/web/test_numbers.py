@@ -58,7 +58,7 @@ def test_an_axis_of_texts_shows_them_as_they_are_written() -> None:
     const ticks = (texts) => {
       const panel = new ParallelPanel();
       panel.show(["v", "loss"], texts.map((v, at) => ({ id: `2.${at}`, values: [v, at] })));
-      const axis = panel.place.querySelectorAll("g").find((one) => one.getAttribute("class") === "grid");
+      const axis = panel.place.querySelectorAll("g").find((one) => one.getAttribute("class") === "words");
       return axis.querySelectorAll("text").slice(0, -1).map((one) => one.textContent);
     };
     return [ticks(["2.10", "3.5"]), ticks(["2.1", "2.10"]), ticks(["01", "02"])];
