@@ -37,6 +37,8 @@ _LINE_TIME = 0.200  # seconds
 _PAGE_TIME = 0.050  # seconds
 _FRAMES = 50.0  # frames a second
 _MEMORY = 200.0  # MiB
+_CHART = (40, 10_000)  # curves, and points of each
+_CHART_TIME = 0.500  # seconds until the chart is on the screen
 _DEADLINE = 120.0  # seconds
 _PAGE_CAUSE = "SQLite sorts all experiments by what the page is sorted by"
 _CAUSE = "Chromium draws without a graphics card, on the same cores as the server"
@@ -82,6 +84,44 @@ _SCROLL = """async ([selector, step, seconds]) => {
   }
   return [frames / ((performance.now() - begun) / 1000), scroller.scrollTop];
 }"""
+_DRAW_CHARTS = """async ([curves, points, rounds]) => {
+  const beside = document.querySelector('link[rel="modulepreload"][href$="/chart_plot.js"]').href;
+  const load = (name) => import(new URL(`./${name}.js`, beside));
+  const [data, axes, colours, plots, pictures] = await Promise.all(
+    ['chart_data', 'chart_axes', 'chart_colours', 'chart_plot', 'chart_svg'].map(load));
+  const at = '2026-11-28T10:00:00Z';
+  const settings = { isLog: false, x: 'step', ignoresOutliers: false, showsBand: false };
+  const lines = Array.from({ length: curves }, (_, curve) => {
+    const buckets = Array.from({ length: points }, (_, step) => {
+      const mean = curve + Math.sin(step / 50 + curve) + ((step * 7919 + curve) % 101) / 101;
+      return { mean, min: mean, max: mean, last_step: step, first_at: at, last_at: at };
+    });
+    return data.makeLine({ name: `2.${curve}`, buckets }, curve, { x: 'step', smoothing: 0 });
+  });
+  const place = document.createElement('div');
+  document.querySelector('main').replaceChildren(place);
+  const own = axes.makeAxes(lines, settings, { metric: 'loss', xTitle: 'step' }, null);
+  const model = { lines, axes: own, palette: colours.readPalette(), showsBand: false };
+  const handlers = { zoom: () => {}, reset: () => {}, fail: () => {}, repaint: () => {}, describe: () => [] };
+  const plot = new plots.CurvePlot(place, handlers);
+  const shown = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const time = async (draw) => {
+    const begun = performance.now();
+    await draw();
+    await shown();
+    return performance.now() - begun;
+  };
+  await time(() => plot.show(model)); // loads uPlot
+  const times = [[], []];
+  for (let round = 0; round < rounds; round += 1) {
+    times[0].push(await time(() => plot.show({ ...model })));
+    plot.end();
+    const picture = () => pictures.drawSvg({ ...model, title: 'loss' }, place.clientWidth, 250);
+    times[1].push(await time(() => place.replaceChildren(picture())));
+    place.replaceChildren();
+  }
+  return times;
+}"""
 
 
 def run(context: BenchContext) -> Report:
@@ -94,6 +134,7 @@ def run(context: BenchContext) -> Report:
         go(page, lambda: _request_address(home))
         _measure_first_paint(context, report, tab, page.url)
         _measure_table(report, page, size)
+        _measure_charts(context, report, page)
         _measure_line(context, report, home, page)
         _measure_log(context, report, home, page, lines)
         _measure_memory(report, home, tab, page.url)
@@ -169,6 +210,17 @@ def _measure_table(report: Report, page: Page, size: int) -> None:
         "frames a second while it scrolls, columns chosen", Measure(f"a table of {size:,} rows", (frames,), "fps")
     )
     report.bars.append(bar_at_least(f"scrolling {size:,} rows, columns chosen", frames, _FRAMES, "fps", _CAUSE))
+
+
+def _measure_charts(context: BenchContext, report: Report, page: Page) -> None:
+    """Measure a chart until it is on the screen, and the same chart as SVG."""
+    _show(page, "/experiments/1")
+    page.locator("canvas").first.wait_for()
+    own, svg = page.evaluate(_DRAW_CHARTS, [*_CHART, context.rounds(9, 2)])
+    title = f"a chart of {_CHART[0]} curves with {_CHART[1]:,} points each"
+    for name, values in ("uPlot, as the page has it", own), ("the same as SVG", svg):
+        report.add(title, Measure(name, tuple(value / 1000 for value in values), "ms"))
+    report.bars.append(bar_of_time(title, median(own) / 1000, _CHART_TIME, "ms", _CAUSE))
 
 
 def _measure_line(context: BenchContext, report: Report, home: Home, page: Page) -> None:
