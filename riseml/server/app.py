@@ -55,7 +55,7 @@ from riseml.server.reconcile.action_tracker import ActionTracker, Perform
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.capsule_writer import CapsuleWriter
-from riseml.server.reconcile.log_pump import LogPump
+from riseml.server.reconcile.log_pump import LogPump, OutputReaders
 from riseml.server.reconcile.loop import ControlLoop
 from riseml.server.reconcile.metric_counter import MetricCounter
 from riseml.server.reconcile.notifier import Notifier
@@ -340,8 +340,7 @@ def _make_loops(
             notifier,
             JointWake(wake, search_wake),
             collector.collect,
-            secrets.find_masker,
-            progress.note_frames,
+            OutputReaders(secrets.find_masker, stores.experiments.find_bar_rule, progress.note_frames),
         ),
         secrets=secrets,
         notifier=notifier,

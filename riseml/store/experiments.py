@@ -20,6 +20,7 @@ from riseml.base.names import JobName, experiment_name
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, Reason, State, Wanted
 from riseml.model import Caller, Environment, Experiment, Job, World
+from riseml.spec.config.types import KeptBars
 from riseml.store.annotations import NO_FILTER, AnnotationFilter, list_conditions
 from riseml.store.changes import ChangeLog
 from riseml.store.codec import from_json, parse_json, to_json
@@ -27,6 +28,7 @@ from riseml.store.database import Database
 from riseml.store.home_record import load_server_id
 from riseml.store.insertion import Admit, NewExperiments, Seal, admit_all, insert_experiments, keep_values
 from riseml.store.journal import AcceptedRecord, ExperimentJournal, LastNumbers
+from riseml.store.logs.thinned_bars import BarRule
 from riseml.store.lost_numbers import skip_numbers
 from riseml.store.placements import write_places
 from riseml.store.rows import (
@@ -312,6 +314,18 @@ class ExperimentStore:
         with self._database.read_transaction() as connection:
             patterns = connection.execute(query).scalar()
         return dict(patterns or ())
+
+    def find_bar_rule(self, identity: int) -> BarRule:
+        """Return which states of progress bars the log of an experiment keeps."""
+        plan = experiments.c.plan
+        columns = (plan["policy", "log", "bars"].as_string(), plan["policy", "metrics"])
+        query = sa.select(*columns).where(experiments.c.id == identity)
+        with self._database.read_transaction() as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            return BarRule.LAST
+        bars, patterns = row
+        return BarRule.ALL if bars == KeptBars.ALL.value else BarRule.LAST_IN_LINE if patterns else BarRule.LAST
 
     def list_experiments(  # noqa: PLR0913  # the conditions of a list, each of which has a name
         self,

@@ -13,18 +13,22 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from riseml.base.errors import RisemlError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.masks import NOTHING_MASKED, Masker
+from riseml.base.records import dataclass
 from riseml.executors.base import Executor, NotThere, OutputLost
+from riseml.executors.logs.frames_after import FramesAfter
 from riseml.job_programs.script_shell import read_announcement
-from riseml.model import ContainerObservation, Frame, JobKey, LogCursor
+from riseml.model import ContainerObservation, Frame, FramePosition, JobKey, LogCursor
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.wake import JointWake, Wake
 from riseml.spec.config.types import Shell
 from riseml.store.logs.log_store import LogStore
 from riseml.store.logs.masked_frames import FrameMasker
+from riseml.store.logs.thinned_bars import BarRule, BarThinner
 
 _RETRY_PAUSES = (0.05, 0.2, 1.0, 5.0)  # seconds before the next attempt, after each failure in a row
 _QUICK_SUCCESSION = 0.005  # seconds between two pieces of a log that grows without a pause
@@ -55,8 +59,25 @@ def note_nothing(key: JobKey, frames: Sequence[Frame]) -> None:
     """Take what a job prints, and do nothing."""
 
 
-def mask_nothing(experiment: int) -> Masker | None:
-    """Mask nothing."""
+FindBarRule = Callable[[int], BarRule]
+"""Returns which states of progress bars the log of an experiment keeps."""
+
+
+def keep_last_states(experiment: int) -> BarRule:
+    """Keep the last state of each bar."""
+    return BarRule.LAST
+
+
+@dataclass(frozen=True, slots=True)
+class OutputReaders:
+    """What reads the output of jobs on its way into the store, and what that changes of it."""
+
+    find_masker: FindMasker = lambda experiment: None
+    find_bar_rule: FindBarRule = keep_last_states
+    note_output: NoteOutput = note_nothing
+
+
+NO_READERS = OutputReaders()
 
 
 class LogPump:
@@ -68,11 +89,9 @@ class LogPump:
         notifier: Notifier,
         wake: Wake | JointWake,
         collect: Collect = collect_nothing,
-        find_masker: FindMasker = mask_nothing,
-        note_output: NoteOutput = note_nothing,
+        readers: OutputReaders = NO_READERS,
     ) -> None:
-        self._note_output = note_output
-        self._find_masker = find_masker
+        self._readers = readers
         self._logs = logs
         self._collect = collect
         self._notifier = notifier
@@ -96,8 +115,7 @@ class LogPump:
                     container.key,
                     (self._logs, self._notifier, self._wake),
                     self._collect,
-                    self._find_masker,
-                    self._note_output,
+                    self._readers,
                 )
                 self._followers[container.id] = follower
                 follower.start()
@@ -141,8 +159,7 @@ class _LogFollower(threading.Thread):
         key: JobKey,
         ends: tuple[LogStore, Notifier, Wake | JointWake],
         collect: Collect,
-        find_masker: FindMasker,
-        note_output: NoteOutput,
+        readers: OutputReaders,
     ) -> None:
         super().__init__(name=f"log-{key.experiment}-{key.job}-{key.attempt}", daemon=True)
         self.executor = executor  # executor of the container's host; the pump replaces it when pool.yml changes
@@ -154,9 +171,11 @@ class _LogFollower(threading.Thread):
         self.lines = 0  # pieces of output so far; a piece is a line, or a part of a long one
         self._logs, self._notifier, self._wake = ends
         self._collect = collect
-        self._find_masker = find_masker
-        self._note_output = note_output
+        self._find_masker = readers.find_masker
+        self._note_output = readers.note_output
+        self._noted: dict[int, FramePosition] = {}  # by stream, up to where `note_output` has the frames
         self._has_shown_past = False  # `note_output` has the last lines that an earlier server stored
+        self._thinned = BarThinner(readers.find_bar_rule(key.experiment))
         self._masked = FrameMasker()
         self._may_lag = (
             True  # frames may have been held back when the log was read before, by this server or another one
@@ -221,7 +240,9 @@ class _LogFollower(threading.Thread):
                 self.ended.wait()
             return False
         cursor = self._find_cursor()
+        self._thinned.forget(frozenset(stream for stream, place in cursor.positions.items() if place.goes_on))
         self._show_past(cursor)
+        unread = FramesAfter(LogCursor(self._noted))
         lacks_shell = _STDOUT not in cursor.positions
         try:
             for frames in self.executor.read_log(self.key, cursor, follow=follow):
@@ -230,7 +251,7 @@ class _LogFollower(threading.Thread):
                 if lacks_shell:
                     lacks_shell = not self._note_shell(frames)
                 reach(Point.LOG_READ)
-                self._store_frames(self._mask_frames(frames))
+                self._take_frames(self._mask_frames(frames), unread)
                 if self._logs.is_job_full(self.key):
                     return False
                 now = time.monotonic()
@@ -239,9 +260,9 @@ class _LogFollower(threading.Thread):
                 last = now
             self._may_lag = self._masked.holds_frames
             if not follow:
-                self._store_frames(self._flush_masked())
+                self._flush_frames(unread)
         except NotThere as error:
-            self._note_gone(error)
+            self._note_gone(error, unread)
             return True
         return False
 
@@ -252,9 +273,9 @@ class _LogFollower(threading.Thread):
             self._note_output(self.key, [Frame(line.at, line.stream, line.text + b"\n") for line in lines])
         self._has_shown_past = True
 
-    def _note_gone(self, error: NotThere) -> None:
+    def _note_gone(self, error: NotThere, unread: FramesAfter) -> None:
         """Store what is held back, and a note where the host has lost a part of the log."""
-        self._store_frames(self._flush_masked())
+        self._flush_frames(unread)
         log.warning("the log of %s is not complete: %s", self._title, error.message)
         if isinstance(error, OutputLost):
             note = f"[riseml: lines are missing here: {error.message}]\n"
@@ -280,11 +301,38 @@ class _LogFollower(threading.Thread):
             return ()
         return self._masked.flush(self._find_masker(self.key.experiment) or NOTHING_MASKED)
 
+    def _flush_frames(self, unread: FramesAfter) -> None:
+        """Store what is held back: the log has ended."""
+        self._take_frames(self._flush_masked(), unread)
+        self._store_frames(self._thinned.flush())
+
+    def _take_frames(self, frames: Sequence[Frame], unread: FramesAfter) -> None:
+        """Store frames, of each progress bar its last state alone, and give what is new of them to who reads them.
+
+        Args:
+            frames: without secrets.
+            unread: keeps the frames that came for the first time; those that were not stored come again.
+        """
+        new_frames = unread.keep_new(frames)
+        if new_frames:
+            self.lines += len(new_frames)
+            self._note_output(self.key, new_frames)
+            self._advance_noted(new_frames)
+        self._store_frames(self._thinned.thin_frames(frames))
+
+    def _advance_noted(self, frames: Sequence[Frame]) -> None:
+        for stream in {frame.stream for frame in frames}:
+            stamps = [frame.at for frame in frames if frame.stream == stream and frame.at]
+            if stamps:
+                count = sum(1 for _ in takewhile(stamps[-1].__eq__, reversed(stamps)))
+                before = self._noted.get(stream)
+                goes_on = before is not None and before.at == stamps[-1] and count == len(stamps)
+                earlier = before.frames_held if goes_on and before is not None else 0
+                self._noted[stream] = FramePosition(stamps[-1], count + earlier)
+
     def _store_frames(self, frames: Sequence[Frame]) -> None:
         if frames:
             self._logs.append_frames(self.key, frames)
-            self._note_output(self.key, frames)
-            self.lines += len(frames)
             self._notifier.publish_lines(self.key.experiment)
 
     def _note_shell(self, frames: Sequence[Frame]) -> bool:

@@ -33,6 +33,7 @@ from riseml.spec.config.types import (
     DEFAULT_TENSORFLOW,
     EnvVariable,
     Limits,
+    LogSection,
     Parameter,
     Resources,
     Retry,
@@ -118,6 +119,7 @@ def _read_policy(file: SourceFile) -> RunPolicy:
         variables=read_variable_names(file),
         outputs=read_outputs(file, _TRAIN),
         secrets=read_secret_files(file),
+        log=read_section(file, (*_TRAIN, "log"), LogSection),
     )
 
 

@@ -75,6 +75,23 @@ class Retry:
 NO_RETRY = Retry()
 
 
+class KeptBars(enum.Enum):
+    """Which states of progress bars the log keeps."""
+
+    LAST = "last"  # the last one of each bar
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSection:
+    """The `log` section."""
+
+    bars: KeptBars = KeptBars.LAST
+
+
+DEFAULT_LOG = LogSection()
+
+
 class ChiefKey(enum.Enum):
     """The key of the first worker in the cluster of TF_CONFIG."""
 
@@ -417,6 +434,7 @@ class RunPolicy:
     variables: tuple[tuple[str, str], ...] = ()  # parameters with another variable than the usual one; empty: none
     outputs: tuple[str, ...] = ()  # patterns of files that are moved into OUTPUT_DIR when a job ends
     secrets: tuple[SecretFile, ...] = ()  # secrets that jobs read as files
+    log: LogSection = DEFAULT_LOG
 
 
 DEFAULT_POLICY = RunPolicy()

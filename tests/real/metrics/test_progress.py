@@ -1,0 +1,66 @@
+"""How far real jobs are, with Docker and as processes, also after the server was killed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.rig import Rig, single
+
+TRAINING = """
+import itertools, os, time, riseml
+for step in itertools.count():
+    if os.environ["WAY"] == "reported":
+        riseml.progress(250, 1000)
+    else:
+        print(f"Epoch 1/4, step {step}/1000000", flush=True)
+    time.sleep(0.05)
+"""
+
+
+def read_progress(rig: Rig, name: str) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = rig.get(f"/v1/experiments/{name}")["progress"]
+    return found
+
+
+def test_the_progress_of_a_job_is_known_while_it_runs(rig: Rig) -> None:
+    for way in ("reported", "printed"):
+        rig.submit(single(f"WAY={way} python3 train.py"), {"train.py": TRAINING})
+    for turn in ("the server", "the next server"):
+        reported = rig.wait(f"{turn} knows what a job reports", lambda: read_progress(rig, "1"))
+        assert (reported["done"], reported["of"], reported["fraction"], reported["job"]) == (250, 1000, 0.25, "train")
+        printed = rig.wait(f"{turn} reads what a job prints", lambda: read_progress(rig, "2"))
+        assert (printed["done"], printed["of"], printed["unit"]) == (1, 4, "epoch")
+        rig.kill()
+        rig.start()
+    rig.wait("it is in the list", lambda: all(one["progress"] for one in rig.get("/v1/experiments")["experiments"]))
+    (sample,) = rig.get("/v1/experiments/1/samples")["samples"]
+    assert sample["progress"]["done"] == 250
+    for name in ("1", "2"):
+        rig.post(f"/v1/experiments/{name}/kill")
+        assert rig.wait_closed(name)["progress"] is None
+
+
+BARS = """
+import sys
+for epoch in (1, 2):
+    print(f"Epoch {epoch}/2", flush=True)
+    for step in range(1, 201):
+        print(f"{step}/200 [{'=' * 10}>{'.' * 10}] - ETA: 1s", flush=True)
+    for step in range(0, 101, 4):
+        print(f"\\r{step:3}%|####| {step}/100 [00:01<00:01, 3.40it/s]", end="", flush=True)
+    print()
+"""
+
+
+def test_the_log_has_the_last_state_of_each_bar_unless_it_keeps_all(rig: Rig) -> None:
+    rig.submit(single("python3 bars.py"), {"bars.py": BARS})
+    rig.submit(single("python3 bars.py", log={"bars": "all"}), {"bars.py": BARS})
+    assert rig.wait_closed("1")["state"] == rig.wait_closed("2")["state"] == "FINISHED"
+    last = "200/200 [==========>..........] - ETA: 1s"
+    lines = [line.removeprefix("1.train ") for line in rig.lines("1.train")]
+    assert [line.rpartition("\r")[2] for line in lines] == [
+        *("Epoch 1/2", last, "100%|####| 100/100 [00:01<00:01, 3.40it/s]"),
+        *("Epoch 2/2", last, "100%|####| 100/100 [00:01<00:01, 3.40it/s]"),
+    ]
+    every = rig.lines("2.train")
+    assert (len(every), every[-1].count("\r")) == (2 * 202, 26)
