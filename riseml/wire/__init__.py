@@ -169,7 +169,7 @@ from riseml.wire.pool import (
     TestedGpuView as TestedGpuView,
 )
 from riseml.wire.pool_changes import AddedHost as AddedHost, NewHost as NewHost, RemovedHost as RemovedHost
-from riseml.wire.progress import ProgressView as ProgressView
+from riseml.wire.progress import ProgressView as ProgressView, RemarkView as RemarkView
 from riseml.wire.quotas import (
     AccountKindName as AccountKindName,
     LimitName as LimitName,

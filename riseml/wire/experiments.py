@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from riseml.base.annotations import MOST_TAGS
 from riseml.wire.metrics import MainMetric, MetricView
-from riseml.wire.progress import ProgressView
+from riseml.wire.progress import ProgressView, RemarkView
 from riseml.wire.saves import SavedSummary
 from riseml.wire.searches import SearchView
 from riseml.wire.state_names import StateName
@@ -106,6 +106,8 @@ class ExperimentView(TypedDict):
     main_metric: NotRequired[MainMetric | None]
     # Of its job that is furthest behind; null for a set, and where no job tells it. Older servers do not say.
     progress: NotRequired[ProgressView | None]
+    # What is probably wrong while it runs; empty in lists of experiments, and for a set. Older servers do not say.
+    remarks: NotRequired[list[RemarkView]]
     search: SearchView | None  # the search that chooses the points of a set
     notes: list[str]  # remarks about its riseml.yml
     saved: SavedSummary | None  # the state of the last copy into its store; None: nothing is saved, and in lists

@@ -1,4 +1,4 @@
-"""How far jobs are."""
+"""How far jobs are, and what is probably wrong with them."""
 
 from __future__ import annotations
 
@@ -17,3 +17,14 @@ class ProgressView(TypedDict):
     remaining: float | None  # seconds that are left, about; null: not known
     spread: float | None  # seconds by which `remaining` may be wrong; null: it is not known
     rounds: int  # how often the bar began again: then it tells how far the round is, and `remaining` is null
+
+
+class RemarkView(TypedDict):
+    """Something that is probably wrong with an experiment that runs."""
+
+    # `nan`: a loss is not a number; `diverged`: it has grown tenfold; `slower`: the rate has dropped by half; `memory`:
+    # it grows towards its limit; `idle-gpu`. Later versions may have more.
+    kind: str
+    job: str | None  # the name of the job that it is about; null: the whole experiment
+    text: str  # for people
+    since: str | None  # RFC 3339: when it began; null: not known

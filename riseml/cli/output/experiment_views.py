@@ -237,6 +237,7 @@ def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style, *,
             ("Age", format_age(experiment["created_at"], now)),
             ("Duration", _describe_duration(experiment, now)),
             ("Progress", _describe_progress(experiment)),
+            *(("Remark", _describe_remark(experiment, remark, now)) for remark in experiment.get("remarks", ())),
             ("Ended", f"{format_age(experiment['ended_at'], now)} ago" if experiment["ended_at"] else None),
             ("Image", experiment["image"]),
             ("Image Digest", experiment["image_digest"]),
@@ -299,6 +300,13 @@ def _describe_progress(experiment: wire.ExperimentView) -> str | None:
         return None
     several = sum(job["state"] == "RUNNING" for job in experiment["jobs"]) > 1
     return describe_progress(progress) + (f" ({progress['job']})" if several else "")
+
+
+def _describe_remark(experiment: wire.ExperimentView, remark: wire.RemarkView, now: datetime) -> str:
+    """Return `4.worker.1: its GPUs do nothing for 10 m`, with when it began where that is known."""
+    whose = "" if remark["job"] is None else f"{experiment['id']}.{remark['job']}: "
+    since = "" if remark["since"] is None else f", since {format_age(remark['since'], now)}"
+    return f"{whose}{clean_text(remark['text'])}{since}"
 
 
 def _list_saved(experiment: wire.ExperimentView, now: datetime) -> list[tuple[str, str]]:

@@ -11,10 +11,11 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from riseml.analysis.progress import NO_PROGRESS, Progress, ProgressState, add_readings, find_progress
 from riseml.analysis.progress_lines import LONGEST_STATE, REPORTED, Reading, read_line
+from riseml.analysis.remarks import Remark, check_rate
 from riseml.base.records import dataclass
 from riseml.job_programs.reports import DONE_METRIC, OF_METRIC
 from riseml.model import Frame, JobKey
@@ -78,6 +79,18 @@ class ProgressTracker:
         """Forget all jobs but these."""
         with self._lock:
             self._jobs = {key: followed for key, followed in self._jobs.items() if key in present}
+
+    def check_rate(self, key: JobKey) -> Remark | None:
+        """Return a remark about a job whose rate has dropped; its `since` is in seconds before now."""
+        with self._lock:
+            followed = self._jobs.get(key)
+            state = NO_PROGRESS if followed is None else followed.state
+        now = self._clock()
+        progress = find_progress(state, now)
+        if progress is None or progress.fraction >= 1:
+            return None
+        remark = check_rate(state.marks, now, state.pause)
+        return None if remark is None or remark.since is None else replace(remark, since=now - remark.since)
 
     def find_job(self, key: JobKey) -> Progress | None:
         """Return how far a job is; None: not known."""

@@ -12,7 +12,7 @@ import { showFiles } from "./files.js";
 import { showLog } from "./log.js";
 import { showOverview } from "./overview.js";
 import { hasEnded, linkTo, makeAge, makeLink, makeProblem, makeRunTime, makeState } from "./parts.js";
-import { makeProgress, showInTitle } from "./progress.js";
+import { makeProgress, makeRemarks, showInTitle } from "./progress.js";
 import { showSet } from "./set.js";
 import { showShell } from "./shell.js";
 import { numberOf } from "./store.js";
@@ -113,7 +113,7 @@ function fillHead(head, view) {
   const title = make("h1", {}, `${kind} ${view.id}`, make("span", { class: "soft" }, ` ${view.project}`), makeLabels(view));
   const times = make("p", { class: "soft facts" }, make("span", {}, "submitted ", makeAge(view.created_at)), view.started_at && make("span", {}, "ran for ", makeRunTime(view)), set);
   const sentence = make("p", { class: "sentence", role: "status" }, makeState(view.state), make("span", {}, describe(view)));
-  fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, makeProgress(view), times, makeNote(view));
+  fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, makeProgress(view), makeRemarks(view), times, makeNote(view));
   showInTitle(view);
 }
 

@@ -3,6 +3,7 @@
 
 import { make } from "./dom.js";
 import { formatNumber, formatRemaining } from "./format.js";
+import { makeAge } from "./parts.js";
 
 /** @import { ExperimentView, ProgressView } from "../wire.js" */
 
@@ -25,6 +26,13 @@ export function makeProgress({ progress }) {
   const text = describeProgress(progress);
   const bar = make("progress", { max: "1", value: String(progress.fraction), "aria-label": "Progress" });
   return make("p", { class: "progress", title: `of ${progress.job}` }, bar, " ", text);
+}
+
+/** @param {ExperimentView} view @returns {HTMLElement | null} what is probably wrong; null: nothing */
+export function makeRemarks({ id, remarks }) {
+  if (!remarks?.length) return null;
+  const rows = remarks.map(({ job, text, since }) => make("li", {}, `${job === null ? "" : `${id}.${job}: `}${text}`, since && [", since ", makeAge(since)]));
+  return make("ul", { class: "remarks", role: "status" }, rows);
 }
 
 /** @param {ExperimentView} view puts the percentage before the title of the tab */

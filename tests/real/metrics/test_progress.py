@@ -64,3 +64,16 @@ def test_the_log_has_the_last_state_of_each_bar_unless_it_keeps_all(rig: Rig) ->
     ]
     every = rig.lines("2.train")
     assert (len(every), every[-1].count("\r")) == (2 * 202, 26)
+
+
+def test_a_loss_that_is_not_a_number_is_remarked_while_it_runs(rig: Rig) -> None:
+    program = (
+        "import time, riseml\n"
+        "for step in range(20): riseml.report(step=step, loss=1 / (step + 1) if step < 10 else float('nan'))\n"
+        "time.sleep(600)\n"
+    )
+    rig.submit(single("python3 train.py"), {"train.py": program})
+    (remark,) = rig.wait("it is remarked", lambda: rig.get("/v1/experiments/1")["remarks"])
+    assert remark == {"kind": "nan", "job": None, "text": "loss is nan at step 19", "since": None}
+    rig.post("/v1/experiments/1/kill")
+    assert rig.wait_closed("1")["remarks"] == []

@@ -20,8 +20,10 @@ from riseml.server.api.views.first_report import explain_early_rule
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.progress_views import add_progress
 from riseml.server.api.views.record_views import NO_BAD_END, BadEnd, name_subject, show_experiment, show_set
+from riseml.server.api.views.remark_views import list_remarks
 from riseml.server.api.views.run_views import find_tensorboard, show_run
 from riseml.server.api.views.saved_views import show_saved_summary
+from riseml.server.clock import now
 from riseml.server.services import Services, Stores
 from riseml.server.written_lines import describe_written, is_about_files
 from riseml.store.experiments import ExperimentDetail
@@ -201,6 +203,7 @@ def _show_with_metrics(
     view = add_progress(view, details[:1], services.watchers.progress)
     return {
         **view,
+        "remarks": list_remarks(first, services.watchers, services.stores, now()),
         "run": show_run(first, canonical_id),
         "tensorboard": find_tensorboard(first, services.hosts.is_this_machine),
         "saved": show_saved_summary(first, services.data.saver),

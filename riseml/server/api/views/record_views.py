@@ -158,6 +158,7 @@ def show_experiment(
         "metrics": list(metrics),
         "main_metric": None,
         "progress": None,
+        "remarks": [],
         "notes": list(detail.notes),
         "saved": None,
         "written": None,
@@ -228,6 +229,7 @@ def show_set(
         "metrics": [],
         "main_metric": None,
         "progress": None,
+        "remarks": [],
         "search": None if search is None else show_search(search, names),
     }
 
