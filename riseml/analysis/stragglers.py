@@ -3,9 +3,10 @@
 Two warnings, from what a live view has seen in the last minute (`riseml monitor`, and the web page through the server):
 
 - **The worker furthest behind.** Of the jobs that train (master or chief, and workers), at least three. They are
-  compared by the lines that they print, because a training loop prints a line for so many steps. Jobs that print fewer
-  than 10 lines in that time are compared by their processor time instead. It is named only when it is clearly below the
-  median: less than three quarters of the lines, or half of the processor time.
+  compared by the rate at which each gets on, where all of them tell it in the same unit. Else by the lines that they
+  print, because a training loop prints a line for so many steps. Jobs that print fewer than 10 lines in that time are
+  compared by their processor time instead. It is named only when it is clearly below the median: less than three
+  quarters of the rate or of the lines, or half of the processor time.
 - **A parameter server at its line rate.** What it sends or gets for 20 s, in each of three looks at least, is 90
   to 100 per cent of what a usual network link carries, and the experiment runs on several hosts.
 """
@@ -31,6 +32,7 @@ _FEWEST_LINES = 10  # lines of the median job, for a comparison by lines
 _FEWEST_JOBS = 3  # the fewest jobs for a meaningful median
 _LEAST_CPU = 10.0  # percent of a core of the median job, for a comparison by processor time
 _BEHIND_IN_LINES = 0.75  # part of the median
+_BEHIND_IN_RATE = 0.75  # part of the median
 _BEHIND_IN_CPU = 0.5  # part of the median
 _STEADY = 20.0  # seconds that a link must be full
 _FEWEST_LOOKS = 3  # in which it must be
@@ -60,12 +62,44 @@ def find_stragglers(samples: Sequence[wire.SampleView], trends: Trends) -> list[
     warnings: list[StragglerWarning] = []
     for _, jobs in groupby(samples, key=lambda sample: _split_id(sample["id"])[0]):
         gang = list(jobs)
-        training = [sample["id"] for sample in gang if sample["state"] == "RUNNING" and _find_role(sample) in _TRAINING]
-        behind = _find_behind(training, trends)
+        training = [sample for sample in gang if sample["state"] == "RUNNING" and _find_role(sample) in _TRAINING]
+        ids = [sample["id"] for sample in training]
+        is_told = len(training) >= _FEWEST_JOBS and _tell_one_rate(training)
+        behind = _find_slow(ids, _name_unit(training[0]), trends) if is_told else _find_behind(ids, trends)
         warnings += [] if behind is None else [behind]
         if len({sample["host"] for sample in gang}) > 1:
             warnings += _find_full_links([sample["id"] for sample in gang if _find_role(sample) == "ps"], trends)
     return warnings
+
+
+def _tell_one_rate(samples: Sequence[wire.SampleView]) -> bool:
+    """Return True when all jobs tell the rate at which they get on, of the same whole."""
+    told_progress = [sample.get("progress") for sample in samples]  # a server of an earlier version sends none
+    wholes = {(entry["unit"], entry["of"]) for entry in told_progress if entry and entry["per_second"] is not None}
+    return len(wholes) == 1 and all(entry and entry["per_second"] is not None for entry in told_progress)
+
+
+def _name_unit(sample: wire.SampleView) -> str:
+    progress = sample.get("progress")
+    return "" if progress is None else progress["unit"]
+
+
+def _read_rate(sample: wire.SampleView) -> float | None:
+    progress = sample.get("progress")
+    return None if progress is None else progress["per_second"]
+
+
+def _find_slow(jobs: Sequence[str], unit: str, trends: Trends) -> StragglerWarning | None:
+    """Return the job that gets on at less than three quarters of the median rate."""
+    if any(not trends.list_last(job, _read_rate, _SHORTEST, 2) for job in jobs):
+        return None
+    rates = [trends.average(job, _read_rate, WINDOW) or 0.0 for job in jobs]
+    slowest = min(range(len(jobs)), key=rates.__getitem__)
+    if rates[slowest] >= _BEHIND_IN_RATE * median(rates):
+        return None
+    noun = {"": "its work", "%": "per cent"}.get(unit, f"{unit}s")
+    comparison = f"{format_rate(rates[slowest])} of {noun}, the median of {len(jobs)} jobs {format_rate(median(rates))}"
+    return StragglerWarning(jobs[slowest], f"{jobs[slowest]} is furthest behind: it does {comparison}")
 
 
 def _find_behind(jobs: Sequence[str], trends: Trends) -> StragglerWarning | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from riseml import wire
 from riseml.analysis.stragglers import find_stragglers
 from riseml.analysis.trends import Trends
 from tests.unit.analysis.live_samples import make_sample, watch
 
+PROGRESS = {"job": "master", "done": 1, "of": 9, "unit": "step", "fraction": 0.1, "remaining": None, "rounds": 0}
 GANG = ("4.master", "4.worker.1", "4.worker.2")
 
 
@@ -25,6 +27,32 @@ def test_the_worker_furthest_behind(uses: list[dict[str, float]], said: str | No
     remarks = find_stragglers(*watch(dict(zip(GANG, uses, strict=True))))
     assert [remark.job for remark in remarks] == ([] if said is None else ["4.worker.2"])
     assert said is None or remarks[0].text.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("rates", "lines", "told"),
+    [
+        (
+            (10.0, 9.9, 5.0),
+            (1, 9, 9),
+            "4.worker.2 is furthest behind: it does 5/s of steps, the median of 3 jobs 9.9/s",
+        ),
+        ((10.0, 9.9, 9.0), (9, 9, 1), None),
+        ((10.0, 9.9, None), (9, 9, 1), "4.worker.2 is furthest behind: it prints 1/s lines, the median of 3 jobs 9/s"),
+    ],
+)
+def test_jobs_that_tell_their_rate_are_compared_by_it(
+    rates: tuple[float | None, ...], lines: tuple[int, ...], told: str | None
+) -> None:
+    trends = Trends()
+    samples: list[wire.SampleView] = []
+    for now in range(0, 60, 2):
+        samples = [
+            make_sample(job, lines=count * now, progress=PROGRESS | {"per_second": rate})
+            for job, rate, count in zip(GANG, rates, lines, strict=True)
+        ]
+        trends.add_samples(samples, float(now))
+    assert [warning.text for warning in find_stragglers(samples, trends)] == ([] if told is None else [told])
 
 
 def test_nothing_is_said_of_two_jobs_of_the_first_seconds_or_of_a_ps() -> None:

@@ -190,6 +190,8 @@ def add_straggler_routes(router: APIRouter, services: Services) -> None:
         samples = [
             show_sample(experiment, job, services.watchers.samples.find_last(key), lines.get(key)) for job, key in keys
         ]
+        for sample, (job, _) in zip(samples, keys, strict=True):
+            sample["progress"] = find_job_progress(experiment, job, services.watchers.progress)
         warnings = trends.find_warnings(experiment.id, samples)
         return {
             "stragglers": [
