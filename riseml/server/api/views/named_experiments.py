@@ -18,7 +18,7 @@ from riseml.control.rollup import find_failed_job, find_usual_failure
 from riseml.model import Caller, Experiment, Job, SearchRecord
 from riseml.server.api.views.first_report import explain_early_rule
 from riseml.server.api.views.metric_views import show_summary
-from riseml.server.api.views.progress_views import add_progress
+from riseml.server.api.views.progress_views import add_progress, add_trial_progress
 from riseml.server.api.views.record_views import NO_BAD_END, BadEnd, name_subject, show_experiment, show_set
 from riseml.server.api.views.remark_views import list_remarks
 from riseml.server.api.views.run_views import find_tensorboard, show_run
@@ -195,7 +195,8 @@ def _show_with_metrics(
         remark = explain_early_rule(search, services.stores.metrics) if metrics else ""  # none: the store may be away
         if view["search"] is not None and remark:
             view["search"]["message"] += f"; {remark}"
-        return add_progress({**view, "written": written}, details, services.watchers.progress)
+        view = add_progress({**view, "written": written}, details, services.watchers.progress)
+        return add_trial_progress(view, search)
     end = explain_bad_end(first, services.stores.logs)
     annotation = annotations.get(name_subject(first), NO_ANNOTATION)
     view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()), annotation)

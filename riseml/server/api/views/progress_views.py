@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from riseml import wire
 from riseml.analysis.progress import Progress
-from riseml.base.names import JobName
+from riseml.base.names import BUILD, JobName
 from riseml.base.states import State
-from riseml.model import Experiment, Job
+from riseml.model import Experiment, Job, SearchRecord
 from riseml.server.reconcile.progress_tracker import ProgressTracker
 from riseml.store.experiments import ExperimentDetail
 
@@ -61,6 +61,37 @@ def add_progress(
                 job["progress"] = progress[JobName(job["name"])]
         if progress:
             single["progress"] = min(progress.values(), key=lambda entry: (entry["fraction"], entry["job"]))
+    return view
+
+
+def add_trial_progress(view: wire.ExperimentView, search: SearchRecord | None) -> wire.ExperimentView:
+    """Add to the view of a set, with the metrics of its members, how far trials are that report steps of a known whole,
+    where their output does not tell it, and return it.
+
+    Args:
+        view: it is changed.
+        search: of the set.
+    """
+    rule = None if search is None else search.plan.search.stop
+    if rule is None or rule.most is None:
+        return view
+    for single in view["experiments"]:
+        steps = [metric["last_step"] for metric in single["metrics"] if metric["last_step"] is not None]
+        is_told = single["state"] != State.RUNNING.value or single.get("progress") is not None
+        if is_told or not steps or not 0 <= max(steps) <= rule.most:
+            continue
+        step = max(steps)
+        single["progress"] = {
+            "job": next((job["name"] for job in single["jobs"] if job["name"] != BUILD), ""),
+            "done": step,
+            "of": rule.most,
+            "unit": "step",
+            "fraction": round(step / rule.most, 4),
+            "per_second": None,
+            "remaining": None,
+            "spread": None,
+            "rounds": 0,
+        }
     return view
 
 

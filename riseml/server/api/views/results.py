@@ -47,6 +47,8 @@ one."""
 Summaries = Mapping[int, Mapping[str, MetricSummary]]
 """The metrics of experiments by their keys in the store."""
 
+_MOST_NAMES = 10  # of metrics in a note
+
 
 @dataclass(frozen=True, slots=True)
 class ResultQuery:
@@ -133,7 +135,11 @@ def match_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datet
     ranks = _rank_rows(matched, objectives)
     if objectives and not keys:
         matched = sort_by_rank(matched, ranks)
-    notes = [*list_filter_notes(rows, conditions, columns), *list_sort_notes(matched, keys, columns)]
+    notes = [
+        *list_filter_notes(rows, conditions, columns),
+        *list_sort_notes(matched, keys, columns),
+        *_list_missing(rows, objectives, list_metrics(rows)),
+    ]
     return MatchedRows(matched, len(rows), columns, objectives, ranks, sources, tuple(dict.fromkeys(notes)))
 
 
@@ -183,6 +189,14 @@ def _choose_objectives(
     if chosen is None:
         return several
     return (next((objective for objective in several if objective.metric == chosen.metric), chosen),)
+
+
+def _list_missing(rows: Sequence[ResultRow], objectives: Sequence[Objective], names: Sequence[str]) -> Iterator[str]:
+    """Yield which metric that ranks none of the rows has reported so far, and the names that they have."""
+    missing = [objective.metric for objective in objectives if objective.metric not in names]
+    if rows and missing:
+        so_far = f"the names so far are {', '.join(sorted(names)[:_MOST_NAMES])}" if names else "nothing is reported"
+        yield f"none of them has reported {' or '.join(missing)} so far; {so_far}"
 
 
 def _rank_rows(rows: Sequence[ResultRow], objectives: Sequence[Objective]) -> Mapping[str, int]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from riseml.analysis.ranking import Objective
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import HostName, JobName
 from riseml.base.settings import Settings
@@ -20,7 +21,7 @@ from riseml.planning.grid import grid_points
 from riseml.planning.image import Manifest
 from riseml.planning.plan import first_jobs, make_plans
 from riseml.server.api.views.result_groups import read_groups
-from riseml.server.api.views.results import ResultQuery, read_results
+from riseml.server.api.views.results import ResultQuery, _list_missing, match_rows, read_results
 from riseml.server.app import make_application
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
@@ -264,3 +265,19 @@ def test_trials_of_a_population_have_generations_and_parents(tmp_path: Path) -> 
         first = found[2].get("parent")
         children = [one["id"] for one in found[2:4] if one.get("parent") == first]
         assert ask(services, "1", where=(f"generation=2 and parent={first}",), sort="id") == children
+
+
+@pytest.mark.parametrize(
+    ("names", "notes"),
+    [
+        (["accuracy", "loss"], []),
+        (["loss", "acc"], ["none of them has reported accuracy so far; the names so far are acc, loss"]),
+        ([], ["none of them has reported accuracy so far; nothing is reported"]),
+    ],
+)
+def test_a_note_says_which_names_were_reported_before_the_metric_that_ranks(
+    services: Services, names: list[str], notes: list[str]
+) -> None:
+    rows = match_rows(ResultQuery(("1",), sort="-accuracy"), ME, services.stores, NOW).rows
+    assert list(_list_missing(rows, [Objective("accuracy", Goal.MAXIMIZE)], names)) == notes
+    assert list(_list_missing([], [Objective("accuracy", Goal.MAXIMIZE)], names)) == []
