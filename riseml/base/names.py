@@ -121,6 +121,18 @@ def experiment_name(number: int, sub: int | None = None) -> str:
     return str(number) if sub is None else f"{number}.{sub}"
 
 
+def name_for_reader(reader: str, owner: str, number: int, sub: int | None = None) -> str:
+    """Return the name of an experiment for a user who reads of it: `4` of their own, `paul.4` of another user."""
+    name = experiment_name(number, sub)
+    return name if owner == reader else f"{owner}.{name}"
+
+
+def find_whole(identity: str) -> str:
+    """Return the experiment or the set that a canonical ID is about: `144` of `144.3`, `paul.144` of `paul.144.3`."""
+    head, *parts = identity.split(".")
+    return head if head[:1].isdigit() or not parts else f"{head}.{parts[0]}"
+
+
 def split_reference(reference: str) -> tuple[str, str]:
     """Return the repository and the tag of `riseml/environment:ab12`; without a tag, it is `latest`."""
     bare = reference.partition("@")[0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from riseml.analysis.groups import Group, GroupRun
 from riseml.analysis.seed_statistics import Spread
 from riseml.base.errors import UsageError
+from riseml.base.names import find_whole
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -51,7 +52,7 @@ def check_compared(names: Sequence[str], options: Mapping[str, object]) -> None:
 
 def _choose_group(groups: Sequence[wire.GroupView], name: str) -> wire.GroupView:
     named = [group for group in groups if name in group["ids"]]
-    named = named or [group for group in groups if group["ids"][0].partition(".")[0] == name]
+    named = named or [group for group in groups if find_whole(group["ids"][0]) == name]
     if len(named) == 1:
         return named[0]
     if not named:

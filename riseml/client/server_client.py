@@ -30,7 +30,7 @@ from riseml.client.exchange import (
 from riseml.client.exchange import (
     format_path as _format_path,
 )
-from riseml.client.foreign_ids import find_user, name_entry, name_experiment
+from riseml.client.foreign_ids import find_user, name_entry, name_experiment, name_explanation
 from riseml.client.refusals import make_error
 from riseml.client.silence_watch import HEARTBEAT
 from riseml.client.socket_http import PATIENCE
@@ -396,8 +396,7 @@ class Client:
     def explain_experiment(self, identity: str) -> wire.ExplanationView:
         """Return why an experiment waits, or why its jobs run where they run."""
         explanation = self._get(_format_path("experiments", identity, "explain"), wire.ExplanationView)
-        user = find_user(identity)
-        return {**explanation, "id": f"{user}.{explanation['id']}"} if user else explanation
+        return name_explanation(explanation, find_user(identity))
 
     def get_system(self) -> wire.SystemView:
         """Return the server and its hosts."""

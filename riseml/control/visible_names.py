@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from riseml.base.names import experiment_name
+from riseml.base.names import name_for_reader
 from riseml.control.permissions import may_see
 from riseml.model import Caller, Experiment
 
@@ -12,8 +12,11 @@ HIDDEN = "another user's experiment"
 
 def name_for(caller: Caller | None, experiment: Experiment) -> str | None:
     """Return the name of an experiment for a caller; None: they do not see it. `caller` None: its user asks."""
-    name = experiment_name(experiment.number, experiment.sub)
+    is_hidden = caller is not None and not may_see(caller, experiment.owner.user, experiment.team_project)
+    return None if is_hidden else name_seen(caller, experiment)
+
+
+def name_seen(caller: Caller | None, experiment: Experiment) -> str:
+    """Return the name of an experiment that a caller sees. `caller` None: its user asks."""
     owner = experiment.owner.user
-    if caller is None or owner == caller.user:
-        return name if caller is None or may_see(caller, owner, experiment.team_project) else None
-    return f"{owner}.{name}" if may_see(caller, owner, experiment.team_project) else None
+    return name_for_reader(owner if caller is None else caller.user, owner, experiment.number, experiment.sub)

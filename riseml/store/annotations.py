@@ -154,42 +154,37 @@ def insert_annotation(connection: sa.Connection, user: str, subject: Subject, an
 
 
 def list_conditions(
-    user: str, annotation_filter: AnnotationFilter, dialect: sa.Dialect, going_on: sa.ColumnElement[bool]
+    user: str | None, annotation_filter: AnnotationFilter, dialect: sa.Dialect, going_on: sa.ColumnElement[bool]
 ) -> list[sa.ColumnElement[bool]]:
     """Return the conditions of a filter on rows of `experiments`; a set meets them by itself or by one member.
 
     Args:
-        user: whose they are.
+        user: whose they are; None: of all users.
         annotation_filter: the conditions.
         dialect: of the database.
         going_on: the condition of experiments that have not ended: lists show them, archived or not.
     """
-    number = experiments.c.number
-    own = experiment_annotations.c.user == user
-    conditions: list[sa.ColumnElement[bool]] = [
-        number.in_(
-            sa.select(experiment_tags.c.number).where(experiment_tags.c.user == user, experiment_tags.c.tag == tag)
-        )
-        for tag in annotation_filter.tags
-    ]
+    annotations = experiment_annotations.c
+    conditions = [_is_among(user, experiment_tags, experiment_tags.c.tag == tag) for tag in annotation_filter.tags]
     if annotation_filter.name:
-        conditions.append(
-            number.in_(
-                sa.select(experiment_annotations.c.number).where(own, contains_word(dialect, annotation_filter.name))
-            )
-        )
+        conditions.append(_is_among(user, experiment_annotations, contains_word(dialect, annotation_filter.name)))
     if annotation_filter.starred:
-        conditions.append(
-            number.in_(sa.select(experiment_annotations.c.number).where(own, experiment_annotations.c.starred))
-        )
-    archived = sa.select(experiment_annotations.c.number).where(own, experiment_annotations.c.archived)
+        conditions.append(_is_among(user, experiment_annotations, annotations.starred))
     if annotation_filter.archived is Archived.ONLY:
-        conditions.append(number.in_(archived))
+        conditions.append(_is_among(user, experiment_annotations, annotations.archived))
     elif annotation_filter.archived is Archived.HIDDEN:
-        open_numbers = sa.select(number).where(experiments.c.user == user, going_on)
-        as_a_whole = archived.where(experiment_annotations.c.sub == 0)
-        conditions.append(sa.or_(number.not_in(as_a_whole), number.in_(open_numbers)))
+        as_a_whole = _is_among(user, experiment_annotations, annotations.archived, annotations.sub == 0)
+        conditions.append(sa.or_(sa.not_(as_a_whole), _is_among(user, experiments, going_on)))
     return conditions
+
+
+def _is_among(user: str | None, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Return the condition of experiments whose number has such a row of its user in a table; None: of all users."""
+    if user is not None:
+        some = sa.select(table.c.number).where(table.c.user == user, *conditions)
+        return experiments.c.number.in_(some)
+    entries = sa.select(table.c.user, table.c.number).where(*conditions)
+    return sa.tuple_(experiments.c.user, experiments.c.number).in_(entries)
 
 
 def contains_word(dialect: sa.Dialect, word: str) -> sa.ColumnElement[bool]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from riseml.base.names import experiment_name
+from riseml.base.names import name_for_reader
 from riseml.model import Caller
 from riseml.store.database import Database
 from riseml.store.schema import events, experiments
@@ -36,6 +36,6 @@ class ChangeLog:
         query = sa.select(*columns).where(experiments.c.id.in_(keys), select_visible(caller))
         with self._database.read_transaction() as connection:
             return {
-                key: experiment_name(number, sub) if user == caller.user else f"{user}.{experiment_name(number, sub)}"
+                key: name_for_reader(caller.user, user, number, sub)
                 for key, user, number, sub in connection.execute(query)
             }

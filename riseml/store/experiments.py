@@ -118,7 +118,7 @@ class ExperimentStore:
                     some = select_details(connection, experiments.c.id.in_(changed[start : start + _IDS_PER_QUERY]))
                     fresh |= {detail.experiment.id: detail.experiment for detail in some}
         current = cached | fresh
-        loaded = {identity: current[identity] for identity, _ in rows if not current[identity].closed}
+        loaded = {identity: current[identity] for identity, _, _ in rows if not current[identity].closed}
         self._cache = loaded
         return World(tuple(loaded.values()))
 
@@ -329,7 +329,7 @@ class ExperimentStore:
 
     def list_experiments(  # noqa: PLR0913  # the conditions of a list, each of which has a name
         self,
-        user: str,
+        user: str | None,
         *,
         ended: bool,
         project: str | None,
@@ -338,25 +338,32 @@ class ExperimentStore:
         companions: bool = True,
         annotation_filter: AnnotationFilter = NO_FILTER,
         caller: Caller | None = None,
+        team_project: str | None = None,
+        older_than: tuple[str, int] | None = None,
     ) -> tuple[ExperimentDetail, ...]:
-        """Return a user's experiments, oldest first.
+        """Return experiments of a user, or of all users, oldest first.
 
         Args:
-            user: whose they are.
+            user: whose they are; None: of all users.
             ended: whether to include experiments that have ended. Without them, a set still has all members while its
             search may make further ones.
             project: only those of this project.
-            limit: only the newest numbers; a set has one number.
+            limit: only the newest numbers; a set has one number, and each user has numbers of their own.
             before: only numbers below this one: with `limit`, the next page of older ones.
             companions: whether to include companions.
             annotation_filter: only those about which this was said.
             caller: only those that they see; None: all.
+            team_project: only those that belong to this team project.
+            older_than: with a limit, only those that came before the experiment or set of this user with this number:
+                the next page of a list of all users.
         """
-        conditions = [experiments.c.user == user]
+        conditions = [sa.true() if user is None else experiments.c.user == user]
         if caller is not None:
             conditions.append(select_visible(caller))
         if project is not None:
             conditions.append(experiments.c.project == project)
+        if team_project is not None:
+            conditions.append(experiments.c.team_project == team_project)
         if before is not None:
             conditions.append(experiments.c.number < before)
         if not companions:
@@ -367,7 +374,9 @@ class ExperimentStore:
             if annotation_filter != NO_FILTER:
                 conditions += list_conditions(user, annotation_filter, connection.dialect, find_open(connection, user))
             condition = sa.and_(*conditions)
-            if limit is not None:
+            if limit is not None and user is None:
+                condition = _restrict_to_newest_of_all(connection, condition, limit, older_than)
+            elif limit is not None:
                 condition = _restrict_to_newest(condition, limit)
             return select_details(connection, condition)
 
@@ -402,9 +411,16 @@ class ExperimentStore:
         return int(unclosed) - int(closing), int(closing)
 
 
-def _list_changed(rows: Sequence[sa.Row[int, int]], cached: Mapping[int, Experiment]) -> list[int]:
-    """Return the ids of the experiments whose versions are not those of the cached records."""
-    return [identity for identity, version in rows if identity not in cached or cached[identity].version != version]
+def _list_changed(rows: Sequence[sa.Row[int, int, str | None]], cached: Mapping[int, Experiment]) -> list[int]:
+    """Return the ids of the experiments that are not as the cached records: in their versions, or in their team
+    projects, whose removal leaves the version as it is."""
+    return [
+        identity
+        for identity, version, team_project in rows
+        if identity not in cached
+        or cached[identity].version != version
+        or cached[identity].team_project != team_project
+    ]
 
 
 def select_details(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> tuple[ExperimentDetail, ...]:
@@ -457,9 +473,10 @@ def _query_events() -> sa.Select[Any]:
 
 
 @functools.cache
-def _query_open() -> sa.Select[int, int]:
+def _query_open() -> sa.Select[int, int, str | None]:
     still_open = experiments.c.closed.is_(False)
-    return sa.select(experiments.c.id, experiments.c.version).where(still_open).order_by(experiments.c.id)
+    columns = (experiments.c.id, experiments.c.version, experiments.c.team_project)
+    return sa.select(*columns).where(still_open).order_by(experiments.c.id)
 
 
 def _read_details(
@@ -480,11 +497,15 @@ def _select_submitted(connection: sa.Connection, user: str, key: str) -> tuple[E
     return select_details(connection, sa.and_(experiments.c.key == key, experiments.c.user == user))
 
 
-def find_open(connection: sa.Connection, user: str) -> sa.ColumnElement[bool]:
-    """Return the condition of a user's experiments that go on, and of the members of sets whose search goes on."""
+def find_open(connection: sa.Connection, user: str | None) -> sa.ColumnElement[bool]:
+    """Return the condition of a user's experiments that go on, and of the members of sets whose search goes on. None:
+    of all users."""
     # An open experiment is not closed either; that condition has an index, and few experiments meet it.
     still_open = sa.and_(experiments.c.closed.is_(False), experiments.c.ended_at.is_(None))
-    going = sa.and_(sets.c.user == user, sets.c.search.isnot(None), sets.c.search_end.is_(None))
+    going = sa.and_(sets.c.search.isnot(None), sets.c.search_end.is_(None))
+    if user is None:
+        return sa.or_(still_open, experiments.c.set_id.in_(sa.select(sets.c.id).where(going).scalar_subquery()))
+    going = sa.and_(sets.c.user == user, going)
     numbers = connection.execute(sa.select(sets.c.number).where(going)).scalars().all()
     if not numbers:
         return still_open
@@ -499,6 +520,22 @@ def _restrict_to_newest(condition: sa.ColumnElement[bool], limit: int) -> sa.Col
     number = experiments.c.number
     newest = sa.select(number).where(condition).distinct().order_by(number.desc()).limit(limit)
     return sa.and_(condition, number.in_(newest.scalar_subquery()))
+
+
+def _restrict_to_newest_of_all(
+    connection: sa.Connection, condition: sa.ColumnElement[bool], limit: int, older_than: tuple[str, int] | None
+) -> sa.ColumnElement[bool]:
+    """Return the condition with only the newest entries of all users that meet it, by their first keys."""
+    entry = (experiments.c.user, experiments.c.number)
+    first = sa.func.min(experiments.c.id)
+    newest = sa.select(*entry).where(condition).group_by(*entry).order_by(first.desc()).limit(limit)
+    if older_than is not None:
+        is_it = sa.and_(*(column == value for column, value in zip(entry, older_than, strict=True)))
+        key = connection.execute(sa.select(first).where(condition, is_it)).scalar()
+        if key is None:  # it does not meet the condition any more: it has ended
+            key = connection.execute(sa.select(first).where(is_it)).scalar_one()
+        newest = newest.having(first < key)
+    return sa.and_(condition, sa.tuple_(*entry).in_(newest))
 
 
 def _date_state(job: Job) -> datetime | None:

@@ -37,6 +37,7 @@ class ExperimentOutcome(NamedTuple):
     state: State
     reason: str
     parameters: Mapping[str, str]
+    user: str  # whose it is
 
 
 class ExperimentRun(NamedTuple):
@@ -73,7 +74,7 @@ class OutcomeStore:
             rows = connection.execute(_select_outcomes(user, query)).all()
         parameters = json.loads(f"[{','.join(row[-1] for row in rows)}]")  # at once: faster than one by one
         return tuple(
-            ExperimentOutcome(identity, number, sub, set_id, project, _STATES[state], reason, dict(pairs))
+            ExperimentOutcome(identity, number, sub, set_id, project, _STATES[state], reason, dict(pairs), user)
             for (identity, number, sub, set_id, project, state, reason, _), pairs in zip(rows, parameters, strict=True)
         )
 

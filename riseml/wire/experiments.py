@@ -21,7 +21,7 @@ _MOST = 1000  # characters of a name or tag in a request; the server says how ma
 class JobView(TypedDict):
     """One job."""
 
-    id: str  # `4.worker.1`
+    id: str  # `4.worker.1`; of another user `paul.4.worker.1`
     name: str  # `worker.1`
     state: StateName
     reason: str  # name of a Reason: `EXIT_CODE`
@@ -64,9 +64,11 @@ class RunView(TypedDict):
 class ExperimentView(TypedDict):
     """One experiment or a whole set. A set has members in `experiments` and no jobs of its own."""
 
-    id: str  # `4`; a member of a set: `144.1`
+    id: str  # `4`; a member of a set: `144.1`; of another user `paul.4`
     user: str  # the owner
     project: str  # `project` of its riseml.yml
+    team_project: NotRequired[str | None]  # to which it belongs; null: to none, it is its owner's alone
+    may_change: NotRequired[bool]  # the caller may end it and change what is said about it; older servers do not say
     name: str  # that a user has given it; empty: none
     tags: list[str]
     note: str  # Markdown of a user; empty: none
@@ -96,7 +98,9 @@ class ExperimentView(TypedDict):
     concurrency: int  # how many experiments of its set run at the same time; 1 without a set
     tensorboard: str | None  # URL of its TensorBoard on the server's machine; None: none runs there, and in lists
     parameters: dict[str, str]  # the values of this experiment; empty for a set
-    output: str  # the folder that its jobs see as OUTPUT_DIR
+    # The folder that its jobs see as OUTPUT_DIR, on the server's machine. For clients elsewhere it is `output://paul.4`,
+    # which `riseml cp` takes.
+    output: str
     exit_code: int | None  # exit code of the job that decided the end
     closed: bool  # no host has containers or networks of it any more
     jobs: list[JobView]

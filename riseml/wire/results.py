@@ -22,7 +22,7 @@ class ObjectiveView(TypedDict):
 class ResultView(TypedDict):
     """What came out of one experiment."""
 
-    id: str  # `144.3`
+    id: str  # `144.3`; of another user `paul.144.3`
     project: str
     name: str  # that a user has given it, or its set; empty: none
     tags: list[str]  # its own, then those of its set

@@ -277,6 +277,20 @@ def test_lists_of_other_users_name_them_and_ids_with_users_work_in_commands(
     assert call("admin", "show", identity)[1].startswith(f"ID: {identity}\n"), "an ID with which commands go on"
     assert f"eve.{first.number}.worker.1" in call("admin", "show", identity)[1]
     assert call("eve", "show", identity)[1].startswith(f"ID: {first.number}\n"), "one's own needs no user"
+    assert f"Output: output://{identity}\n" in call("admin", "show", identity)[1], "what `riseml cp` takes"
+    assert "names nothing" in call("admin", "ls", f"output://eve/toaster/{first.number}")[2]
+    assert f"experiment {identity} is not of eve/x" in call("admin", "ls", f"output://eve/x/{first.number}")[2]
+    assert f"there is no experiment {identity}" in call("ann", "ls", f"output://eve/toaster/{first.number}")[2]
+    own = str(submit(experiments, user="admin").number)
+    for word in "results", "compare":
+        code, out, err = call("admin", word, own, identity)
+        assert (code, err) == (0, "")
+        assert {own, identity} <= set(out.split()), "experiments of two users side by side"
+    newest = call("admin", "status", "-u", "-n", "2")[1].splitlines()[1:]
+    assert [line.split()[0] for line in newest if line.startswith(("eve", "admin"))] == [
+        f"eve.{second.number}",
+        f"admin.{own}",
+    ]
     assert call("eve", "kill", "--force", f"eve.{second.number}")[0] == 0
 
 

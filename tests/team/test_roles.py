@@ -241,7 +241,7 @@ def test_sentence_11_neighbours_in_the_queue_have_no_name(team: Application) -> 
         texts.append(body.decode())
     assert not re.search(r"paul|mona|ada\b", "".join(texts))
     listed = json.loads(ask(team, CALLERS["member"], "GET", "/v1/experiments", "user=paul&all=true")[1])
-    assert [(view["user"], view["id"]) for view in listed["experiments"]] == [("paul", "2")]
+    assert [(view["user"], view["id"]) for view in listed["experiments"]] == [("paul", "paul.2")]
     listed = json.loads(ask(team, CALLERS["admin"], "GET", "/v1/experiments", "all_users=true&all=true")[1])
     assert {view["user"] for view in listed["experiments"]} >= {"paul", "mona", "ada"}
 
@@ -395,5 +395,5 @@ def test_sentence_6_a_key_that_is_bound_to_a_project_sees_nothing_else(team: App
         assert json.loads(ask(team, bound, "GET", path)[1])[key] == [], path
     assert json.loads(ask(team, bound, "GET", "/v1/metrics/values", "metric=loss")[1])["values"] == {}
     everything = json.loads(ask(team, bound, "GET", "/v1/experiments", "all_users=true&all=true")[1])
-    assert [(view["user"], view["id"]) for view in everything["experiments"]] == [("paul", "2")]
+    assert [(view["user"], view["id"]) for view in everything["experiments"]] == [("paul", "paul.2")]
     assert ask(team, replace(CALLERS["admin"], project=PROJECT), "GET", f"/v1/experiments/{FOREIGN}")[0] == 404

@@ -11,6 +11,7 @@ import typer
 
 from riseml.base.accounts import check_account_name, is_account_name
 from riseml.base.errors import Refused, RisemlError, UsageError
+from riseml.base.names import parse_id
 from riseml.base.records import dataclass
 from riseml.base.settings import MOST_TAIL
 from riseml.cli.arguments import choose_experiment_id, find_last_experiment, parse_since
@@ -397,19 +398,22 @@ def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.Experime
         experiments = [*_drop_tests(page), *experiments]
         if len(page) < limit:
             return experiments, False
-        before = int(page[0]["id"])
+        before = parse_id(page[0]["id"]).number
     return experiments[-choice.most :], True
 
 
 def _fetch_all_users(client: Client, choice: ListChoice) -> tuple[list[wire.ExperimentView], bool]:
     """Return the experiments of all users in the order of their submission, and whether there are older ones."""
-    limit = None if choice.most is None else choice.most + 1  # of each user
     conditions = {**choice.annotations, "all_users": "true"}
-    experiments = client.list_experiments(ended=choice.ended, limit=limit, annotations=conditions)
-    listed = sorted(_drop_tests(experiments), key=lambda experiment: experiment["created_at"])
-    if choice.most is None or len(listed) <= choice.most:
-        return listed, False
-    return listed[-choice.most :], True
+    experiments: list[wire.ExperimentView] = []
+    while choice.most is None or len(experiments) <= choice.most:
+        limit = _PAGE if choice.most is None else min(_PAGE, choice.most + 1 - len(experiments))
+        page = client.list_experiments(ended=choice.ended, limit=limit, annotations=conditions)
+        experiments = [*_drop_tests(page), *experiments]
+        if len(page) < limit:
+            return experiments, False
+        conditions["older_than"] = page[0]["id"]
+    return experiments[-choice.most :], True
 
 
 def _drop_tests(experiments: Sequence[wire.ExperimentView]) -> list[wire.ExperimentView]:

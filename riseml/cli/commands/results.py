@@ -178,6 +178,7 @@ def _check_output(output: _Presentation) -> _Presentation:
 
 
 def _print_groups(command: CommandContext, client: Client, query: dict[str, object], output: _Presentation) -> None:
+    from riseml.base.names import find_whole
     from riseml.cli.output.groups_view import list_group_csv, list_groups, make_group_table
     from riseml.cli.result_groups import check_compared, print_comparison
 
@@ -186,7 +187,7 @@ def _print_groups(command: CommandContext, client: Client, query: dict[str, obje
         is_other = output.form not in (ResultFormat.TABLE, ResultFormat.JSON)
         form = {f"--format {output.form.value}": True} if is_other else {}
         check_compared(names, {"--group": output.group, "--scaling": output.scaling, "--digits": output.digits, **form})
-        query["of"] = list(dict.fromkeys(name.partition(".")[0] for name in names))  # all runs of their points
+        query["of"] = list(dict.fromkeys(map(find_whole, names)))  # all runs of their points
     query.pop("limit", None)
     column = {"column": output.columns} if output.columns else {}
     groups = client.get_groups({**query, **column})

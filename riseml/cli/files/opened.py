@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from riseml.base.errors import NotFound, UsageError
+from riseml.base.errors import NotFound, RisemlError, UsageError
 from riseml.base.records import dataclass
 from riseml.cli.arguments import find_identity
 from riseml.cli.files.addresses import StorageAddress, check_project, parse_storage_address
@@ -105,9 +105,17 @@ class PathOpener:
         """Return a path of a storage with the ID of its experiment; None: the text is not such an address."""
         address = parse_storage_address(text)
         if address is None or not address.has_word:
-            return address
+            return address if address is None or not address.user else self._name_owner(address)
         identity = find_identity(self._connect(), address.place.of)
         return replace(address, place=replace(address.place, of=identity))
+
+    def _name_owner(self, address: StorageAddress) -> StorageAddress:
+        """Return an address with a user and a project; its ID names the user where somebody else asks."""
+        with suppress(RisemlError):  # a server of an earlier version does not say who calls
+            caller = self._connect().open_accounts().get_caller()
+            if caller["team"] and caller["user"] != address.user:
+                return replace(address, place=replace(address.place, of=f"{address.user}.{address.place.of}"))
+        return address
 
     def _check_address(self, address: StorageAddress) -> None:
         if address.user:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from riseml.base.names import BUILD
+from riseml.base.names import BUILD, find_whole
 from riseml.cli.output.log_lines import JOB_COLOURS, is_job_id
 from riseml.cli.output.style import BEFORE_OUTPUT, ENDED_STATES, paint, paint_state
 from riseml.cli.output.text import clean_text
@@ -186,6 +186,6 @@ class BriefFormatter:
 
 def name_experiment(identity: str) -> str:
     """Return the ID of a job's experiment: `4` of `4.worker.1`, `144.1` of `144.1.train`; others stay."""
-    number, *parts = identity.split(".")
-    is_member = bool(parts) and not parts[0][:1].isalpha()
-    return f"{number}.{parts[0]}" if is_member else number
+    number = find_whole(identity)
+    sub = identity.removeprefix(number)[1:].partition(".")[0]
+    return f"{number}.{sub}" if sub.isdigit() else number

@@ -72,7 +72,7 @@ class _Fitted:
 
 def make_row(result: wire.ResultView) -> ResultRow:
     """Return an answer of the server as a row whose columns `riseml.analysis` finds."""
-    number, _, sub = result["id"].rpartition(".") if "." in result["id"] else (result["id"], "", "0")
+    number, sub = (*(part for part in result["id"].split(".") if part.isdecimal()), "0", "0")[:2]
     metrics = {
         metric["name"]: MetricNumbers(
             metric["count"], _read_float(metric["last"]), metric["last_step"], metric["min"], metric["max"]

@@ -73,7 +73,8 @@ class KeyGate:
                 return
             client = scope.get("client")
             address = client[0] if client else "unknown"
-            set_caller(scope, await asyncio.to_thread(self._authenticator.find_caller, token, address))
+            caller = await asyncio.to_thread(self._authenticator.find_caller, token, address)
+            set_caller(scope, caller, lambda: self._authenticator.find_caller(token, ""))
         except RisemlError as error:
             await _refuse(error, scope, receive, send)
             return

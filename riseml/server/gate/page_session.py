@@ -14,4 +14,5 @@ class PageSession:
 
     name: str  # its identity, which lets no one in
     caller: Caller  # whose it is
+    ask_again: Callable[[], Caller] | None = None  # as `set_caller` has it
     is_valid: Callable[[], bool] | None = None  # asked in a thread while a request is open; None: it stays valid

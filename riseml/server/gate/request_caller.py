@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.types import Scope
@@ -12,6 +12,7 @@ from riseml.base.records import dataclass
 from riseml.model import Caller
 
 _KEY = "riseml.caller"
+_ASK_AGAIN = "riseml.ask-again"
 _LOGIN = "riseml.login"
 
 
@@ -23,9 +24,17 @@ class Login:
     session: str = ""  # id; empty: none was opened
 
 
-def set_caller(scope: Scope, caller: Caller) -> None:
-    """Note who has sent a request."""
+def set_caller(scope: Scope, caller: Caller, ask_again: Callable[[], Caller] | None = None) -> None:
+    """Note who has sent a request.
+
+    Args:
+        scope: of the request.
+        caller: who has sent it.
+        ask_again: returns the caller with the rights of the moment, for an answer that goes on for hours; it raises a
+            RisemlError when they may not come in any more, or nobody knows. None: the rights stay as they are.
+    """
     scope[_KEY] = caller
+    scope[_ASK_AGAIN] = ask_again
 
 
 def find_caller(scope: Mapping[str, Any]) -> Caller | None:
@@ -44,6 +53,16 @@ def get_caller(scope: Mapping[str, Any]) -> Caller:
     if caller is None:
         raise Unauthenticated("the server does not know who sends this request", "`riseml login` asks for a key")
     return caller
+
+
+def ask_for_caller(scope: Mapping[str, Any]) -> Caller:
+    """Return who has sent a request, with their rights of the moment.
+
+    Raises:
+        RisemlError: they may not come in any more, or nobody knows.
+    """
+    ask_again: Callable[[], Caller] | None = scope.get(_ASK_AGAIN)
+    return get_caller(scope) if ask_again is None else ask_again()
 
 
 def set_login(scope: Scope, login: Login) -> None:

@@ -167,6 +167,7 @@ class TeamEntrance:
         return PageSession(
             caller.key,
             replace(caller, address=find_address(scope)),
+            ask_again=lambda: self._authenticator.find_caller(token, ""),
             is_valid=lambda: is_still_valid(self._authenticator, token),
         )
 

@@ -224,7 +224,7 @@ def _enter_api(scope: Scope, session: PageSession) -> Scope:
         "path": scope["path"].removeprefix("/api"),
         "raw_path": scope["raw_path"].removeprefix(b"/api"),
     }
-    set_caller(entered, session.caller)
+    set_caller(entered, session.caller, session.ask_again)
     return entered
 
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from riseml.model import Caller
 from riseml.store.database import Database
 from riseml.store.schema import experiments, metric_tallies
+from riseml.store.visibility import select_visible
 
 MOST_NAMES = 1000
 """Names of metrics in one list."""
@@ -26,19 +28,26 @@ class LastValues:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read_values(self, user: str, metric: str) -> Mapping[int, tuple[int, int | None, float | None]]:
-        """Return number, sub and last value of each experiment of a user that has reported a metric, by its key.
+    def read_values(
+        self, metric: str, caller: Caller, *, of_all: bool
+    ) -> list[tuple[str, int, int | None, float | None]]:
+        """Return user, number, sub and last value of each experiment that has reported a metric.
 
         A value that is not a number is None.
+
+        Args:
+            metric: its name.
+            caller: who asks.
+            of_all: of all experiments that they see; else of their own.
         """
         with self._database.read_transaction() as connection:
             last = select_last_values(connection.dialect, metric).subquery()
             query = (
-                sa.select(experiments.c.id, experiments.c.number, experiments.c.sub, last.c.last)
+                sa.select(experiments.c.user, experiments.c.number, experiments.c.sub, last.c.last)
                 .join(last, last.c.experiment_id == experiments.c.id)
-                .where(experiments.c.user == user)
+                .where(_choose(caller, of_all=of_all))
             )
-            return {row.id: (row.number, row.sub, row.last) for row in connection.execute(query)}
+            return [(row.user, row.number, row.sub, row.last) for row in connection.execute(query)]
 
     def read_values_of(self, ids: Sequence[int]) -> Mapping[int, Mapping[str, float | None]]:
         """Return the last value of each metric of these experiments, by their keys, in the order of the first reports.
@@ -58,8 +67,9 @@ class LastValues:
                 texts |= {row[0]: row[1] for row in connection.execute(query.where(condition))}
         return {identity: json.loads(texts[identity]) for identity in keys if identity in texts}
 
-    def list_names(self, user: str) -> tuple[str, ...]:
-        """Return the names of the metrics that a user's experiments have reported, the most frequent first."""
+    def list_names(self, caller: Caller, *, of_all: bool) -> tuple[str, ...]:
+        """Return the names of the metrics that experiments have reported, the most frequent first: those of all that a
+        caller sees, or of their own."""
         with self._database.read_transaction() as connection:
             rows, name, _ = _expand(connection.dialect)
             count = sa.func.count().label("count")
@@ -67,12 +77,20 @@ class LastValues:
                 sa.select(name.label("name"), count)
                 .select_from(rows)
                 .join(experiments, experiments.c.id == metric_tallies.c.experiment_id)
-                .where(experiments.c.user == user)
+                .where(_choose(caller, of_all=of_all))
                 .group_by(name)
                 .order_by(count.desc(), name)
                 .limit(MOST_NAMES)
             )
             return tuple(row.name for row in connection.execute(query))
+
+
+def _choose(caller: Caller, *, of_all: bool) -> sa.ColumnElement[bool]:
+    """Return the condition of the experiments that a caller sees: all of them, or their own."""
+    own = experiments.c.user == caller.user
+    if of_all:
+        return select_visible(caller)
+    return own if caller.project is None else sa.and_(own, select_visible(caller))
 
 
 def select_last_values(dialect: sa.Dialect, metric: str) -> sa.Select[Any]:

@@ -8,8 +8,9 @@ from datetime import timedelta
 
 import pytest
 
+from riseml.base.roles import Role, Scope
 from riseml.base.states import State
-from riseml.model import Owner
+from riseml.model import Caller, Owner
 from riseml.planning.plan import first_jobs
 from riseml.store.database import Database
 from riseml.store.experiment_pages import ExperimentPages, PageQuery, PageSort
@@ -132,10 +133,17 @@ def test_pages_are_chosen_and_sorted_by_the_last_value_of_a_metric(
     assert numbers(pages, replace(by_loss, metric=ODD_NAME, descending=False)) == [5, 1, 2]
     assert numbers(pages, PageQuery(metric="accuracy")) == []
     last = LastValues(database)
-    assert last.list_names("ann") == (ODD_NAME, "loss")
-    found = {(number, sub): value for number, sub, value in last.read_values("ann", "loss").values()}
+    ann = Caller(ANN, Role.MEMBER, Scope.READ)
+    assert last.list_names(ann, of_all=False) == (ODD_NAME, "loss")
+    found = {(number, sub): value for _, number, sub, value in last.read_values("loss", ann, of_all=False)}
     assert found == {(1, None): 0.3, (2, 1): 0.1, (2, 3): 1e-7, (3, None): None, (4, None): None, (5, None): 2.5}
-    assert last.read_values("bob", "loss") == {}
+    bob = Caller(BOB, Role.MEMBER, Scope.READ)
+    admin = replace(bob, role=Role.ADMIN)
+    assert last.read_values("loss", bob, of_all=False) == last.read_values("loss", bob, of_all=True) == []
+    assert last.read_values("loss", replace(admin, project="vision"), of_all=True) == []
+    assert sorted(last.read_values("loss", admin, of_all=True)) == sorted(last.read_values("loss", ann, of_all=False))
+    assert last.list_names(admin, of_all=True) == (ODD_NAME, "loss")
+    assert last.list_names(bob, of_all=True) == ()
     of = {(number, sub): experiments.find_by_number("ann", number, sub)[0].experiment.id for number, sub in reported}
     read = last.read_values_of([of[2, 1], of[3, None], 999])
     assert read[of[2, 1]]["loss"] == 0.1

@@ -76,7 +76,9 @@ def test_experiments_of_a_removed_project_are_their_users_alone(
         experiments.add_experiments(NewExperiments(owner, name, "", "", plans, team_project=name), NOW)[0][0].experiment
         for name in ("vision", "audio")
     ]
+    assert [one.team_project for one in experiments.load_world().experiments] == ["vision", "audio"]
     projects.remove_project("vision", NOW)
+    assert [one.team_project for one in experiments.load_world().experiments] == [None, "audio"], "for quotas, too"
     loaded = [experiments.find_by_number("paul", one.number)[0].experiment for one in shared]
     assert [one.team_project for one in loaded] == [None, "audio"]
     ended = replace(loaded[0], state=State.FINISHED, closed=True, ended_at=NOW)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from riseml import wire
-from riseml.base.names import CanonicalId, JobName, experiment_name
+from riseml.base.names import CanonicalId, JobName, name_for_reader
 from riseml.base.records import dataclass
 from riseml.base.states import SENTENCES, Reason, State
 from riseml.control.rollup import describe_set_end, find_failed_job, roll_up_set
@@ -42,12 +42,12 @@ def format_moment(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
-def state_entry(experiment: Experiment, event: StateEvent, cursor: str) -> wire.StateEntry:
+def state_entry(experiment: Experiment, event: StateEvent, cursor: str, reader: str | None = None) -> wire.StateEntry:
     """Return the entry of one change of state."""
     return {
         "type": "state",
         "cursor": cursor,
-        "id": _name_source(experiment, event.job),
+        "id": _name_source(experiment, event.job, reader),
         "time": format_moment(event.at),
         "state": event.state.value,
         "reason": event.reason.value,
@@ -69,35 +69,37 @@ def name_stream(number: int) -> Literal["stdout", "stderr", "engine"]:
     return _STREAMS.get(number, "engine")
 
 
-def line_entry(experiment: Experiment, line: OutputLine, cursor: str) -> wire.LineEntry:
+def line_entry(experiment: Experiment, line: OutputLine, cursor: str, reader: str | None = None) -> wire.LineEntry:
     """Return the entry of one line of output."""
     return {
         "type": "line",
         "cursor": cursor,
-        "id": _name_source(experiment, line.job),
+        "id": _name_source(experiment, line.job, reader),
         "time": line.at,
         "stream": name_stream(line.stream),
         "text": line.text.decode("utf-8", "replace"),
     }
 
 
-def lines_entry(experiment: Experiment, block: LogBlock, cursor: str) -> wire.LinesEntry:
+def lines_entry(experiment: Experiment, block: LogBlock, cursor: str, reader: str | None = None) -> wire.LinesEntry:
     """Return the entry of lines that follow each other."""
     return {
         "type": "lines",
         "cursor": cursor,
-        "id": _name_source(experiment, block.job),
+        "id": _name_source(experiment, block.job, reader),
         "stream": name_stream(block.stream),
         "text": block.data.decode("utf-8", "replace"),
     }
 
 
-def report_entry(experiment: Experiment, report: MetricReport, cursor: str) -> wire.ReportEntry:
+def report_entry(
+    experiment: Experiment, report: MetricReport, cursor: str, reader: str | None = None
+) -> wire.ReportEntry:
     """Return the entry of one report of a job."""
     return {
         "type": "report",
         "cursor": cursor,
-        "id": _name_source(experiment, report.job),
+        "id": _name_source(experiment, report.job, reader),
         "time": report.at,
         "step": report.step,
         "values": {name: show_number(value) for name, value in report.values},
@@ -106,10 +108,11 @@ def report_entry(experiment: Experiment, report: MetricReport, cursor: str) -> w
 
 @dataclass(frozen=True, slots=True)
 class SetEnd:
-    """What a search adds to the end of its set."""
+    """What a search adds to the end of its set, and who reads of it."""
 
     message: str = ""  # the summary; empty: there is no search
     failure: Reason | None = None  # why it has failed; None: it has not
+    reader: str | None = None  # the user who asks; None: that of the experiments
 
 
 NO_SEARCH = SetEnd()
@@ -120,12 +123,14 @@ def end_entry(
 ) -> wire.EndEntry:
     """Return the last entry: the end of the experiment or the set. `end` is what a search adds to the end of a set."""
     first = experiments[0]
+    owner = first.owner.user
+    reader = owner if end.reader is None else end.reader
     is_set = first.set_id is not None and canonical_id.sub is None
     state, reason = roll_up_set(experiments, failure=end.failure) if is_set else (first.state, first.reason)
     return {
         "type": "end",
         "cursor": cursor,
-        "id": experiment_name(canonical_id.number, canonical_id.sub),
+        "id": name_for_reader(reader, owner, canonical_id.number, canonical_id.sub),
         "state": state.value,
         "exit_code": find_exit_code(state, experiments) if is_set else exit_code_of(first),
         "reason": reason.value,
@@ -165,8 +170,9 @@ def _count_lines(entry: OutputEntry) -> int:
     return entry["text"].count("\n") if entry["type"] == "lines" else 1
 
 
-def _name_source(experiment: Experiment, job: JobName | None) -> str:
-    name = experiment_name(experiment.number, experiment.sub)
+def _name_source(experiment: Experiment, job: JobName | None, reader: str | None) -> str:
+    owner = experiment.owner.user
+    name = name_for_reader(owner if reader is None else reader, owner, experiment.number, experiment.sub)
     return name if job is None else f"{name}.{job}"
 
 

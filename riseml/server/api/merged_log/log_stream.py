@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 
 from riseml import wire
+from riseml.base.names import name_for_reader
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, JobDuty, State
 from riseml.model import Experiment, Job, JobKey
@@ -161,7 +162,7 @@ class _StreamReader:
         members = tuple(followed.record for followed in self.merge.followed)
         growth = self._request.growth
         message = "" if growth is None else growth.describe_end(members)
-        end = SetEnd(message, None if growth is None else growth.find_failure())
+        end = SetEnd(message, None if growth is None else growth.find_failure(), self._request.reader)
         return end_entry(self._request.canonical_id, members, self.merge.cursor(), end)
 
     def encode_ping(self) -> bytes:
@@ -202,8 +203,10 @@ class _StreamReader:
         self.merge.followed = [self._load_followed(*pair) for pair in pairs]
         if self.merge.followed[0].record.set_id is not None and self._request.canonical_id.sub is None:
             sent = {followed.identity: followed.position.event for followed in self.merge.followed}
-            number = self._request.canonical_id.number
-            self.merge.set_states = load_set_states(number, sent, self._store, goes_on=self._grows)
+            first = self.merge.followed[0].record
+            reader = self._request.reader or first.owner.user
+            name = name_for_reader(reader, first.owner.user, first.number)
+            self.merge.set_states = load_set_states(name, sent, self._store, goes_on=self._grows)
 
     def _load_stale(self) -> None:
         for followed in self._list_unfinished():

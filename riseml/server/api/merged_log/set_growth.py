@@ -22,6 +22,7 @@ class SetGrowth:
     searches: SearchStore
     metrics: MetricStore
     set_id: int
+    reader: str | None = None  # the user who asks; None: that of the set
 
     def goes_on(self) -> bool:
         """Return True while a search may make further members. Ask before `list_members`."""
@@ -41,5 +42,6 @@ class SetGrowth:
         folded = None if record is None else fold_record(record)
         has_best = folded is not None and bool(folded.find_best() or folded.list_front())
         summaries = {} if has_best else self.metrics.read_summaries([member.id for member in members])
-        described = describe_end(members, record, {name for metrics in summaries.values() for name in metrics})
+        names = {name for metrics in summaries.values() for name in metrics}
+        described = describe_end(members, record, names, self.reader)
         return "; ".join(filter(None, [described, explain_early_rule(record, self.metrics)]))

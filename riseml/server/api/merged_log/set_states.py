@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from riseml import wire
-from riseml.base.names import experiment_name
 from riseml.base.records import dataclass
 from riseml.base.states import SENTENCES, TERMINAL, Reason, State
 from riseml.control.rollup import describe_set_end, roll_up_set
@@ -24,16 +23,16 @@ class SetStates:
     """Follows the state of a set through the events of its members, in the order in which the stream sends them.
 
     Args:
-        number: of the set.
+        name: of the set for who asks.
         members: keys of its experiments in the store.
 
     Example:
-        states = SetStates(144, (7, 8))
+        states = SetStates("144", (7, 8))
         entry = states.note_event(7, event)  # None while the set stays in its state
     """
 
-    def __init__(self, number: int, members: Iterable[int]) -> None:
-        self._name = experiment_name(number, None)
+    def __init__(self, name: str, members: Iterable[int]) -> None:
+        self._name = name
         self._members = dict.fromkeys(members, _MemberState())
         self._counts = Counter(member.state for member in self._members.values())
         self._state: State | None = None  # the last state that was sent; None: no state was sent
@@ -92,9 +91,7 @@ class SetStates:
         return self._counts[before] == 0 or self._counts[after] == 1
 
 
-def load_set_states(
-    number: int, sent: Mapping[int, int], store: ExperimentStore, *, goes_on: bool = False
-) -> SetStates:
+def load_set_states(name: str, sent: Mapping[int, int], store: ExperimentStore, *, goes_on: bool = False) -> SetStates:
     """Return the state of a set as a stream has sent it so far.
 
     Args:
@@ -103,7 +100,7 @@ def load_set_states(
         store: has the events.
         goes_on: a search made the members one after the other.
     """
-    states = SetStates(number, sent)
+    states = SetStates(name, sent)
     states.goes_on = goes_on
     for member, last in sent.items():
         for event in store.read_events(member, 0) if last else ():

@@ -240,7 +240,7 @@ class StreamMerge:
         followed.last_at = event.at
         of_set = self.set_states and self.set_states.note_event(followed.identity, event)
         if self._wants(event.job) and format_moment(event.at) >= self._since:
-            yield state_entry(followed.record, event, before if of_set else self.cursor())
+            yield state_entry(followed.record, event, before if of_set else self.cursor(), self._request.reader)
             if of_set:
                 yield {**of_set, "cursor": self.cursor()}
 
@@ -257,12 +257,12 @@ class StreamMerge:
                 return
         if self._sends_together:
             followed.position = followed.position.with_log_position(block.end)
-            yield lines_entry(followed.record, block, self.cursor())
+            yield lines_entry(followed.record, block, self.cursor(), self._request.reader)
             return
         for line in block.lines():
             followed.position = followed.position.with_log_position(line.end)
             if line.at >= self._since:
-                yield line_entry(followed.record, line, self.cursor())
+                yield line_entry(followed.record, line, self.cursor(), self._request.reader)
 
     def _send_reports(self, followed: FollowedLog, block: LogBlock) -> Iterator[wire.ReportEntry]:
         """Yield each report of a block."""
@@ -271,7 +271,7 @@ class StreamMerge:
                 followed.position = followed.position.with_log_position(line.end)
             if report.values and report.at >= self._since:
                 cursor = self.cursor() if block.is_report else self.sent_cursor
-                yield report_entry(followed.record, report, cursor)
+                yield report_entry(followed.record, report, cursor, self._request.reader)
 
     def _decide_event(
         self, followed: FollowedLog, event: StateEvent, time: ReadTime, *, has_more: bool

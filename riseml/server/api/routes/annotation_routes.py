@@ -13,7 +13,7 @@ from fastapi import APIRouter, Body, Query
 from riseml import wire
 from riseml.base.annotations import read_text
 from riseml.base.errors import UsageError
-from riseml.base.names import experiment_name, parse_id
+from riseml.base.names import experiment_name, name_for_reader, parse_id
 from riseml.server.api.callers import CallerOf
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
@@ -43,10 +43,11 @@ def add_annotation_routes(router: APIRouter, services: Services) -> None:
             change = _mask_change(change, partial(services.loops.secrets.mask_text, detail.experiment.id))
         subject = Subject(canonical_id.number, canonical_id.sub or 0)
         annotation = services.stores.annotations.change(details[0].experiment.owner.user, subject, change)
-        identity = experiment_name(subject.number, subject.sub or None)
-        write_line(log, LogLine(f"{identity} {', '.join(sorted(request)) or 'nothing'} changed", experiment=identity))
+        logged = experiment_name(subject.number, subject.sub or None)
+        write_line(log, LogLine(f"{logged} {', '.join(sorted(request)) or 'nothing'} changed", experiment=logged))
         for detail in details:
             services.loops.notifier.publish_records(detail.experiment.id)
+        identity = name_for_reader(caller.user, details[0].experiment.owner.user, subject.number, subject.sub or None)
         return {"id": identity, **show_annotation(annotation)}
 
     @router.get("/names/find")

@@ -13,11 +13,12 @@ from fastapi import APIRouter, Body, Path, Query
 
 from riseml import wire
 from riseml.base.errors import Refused, UsageError
-from riseml.base.names import CanonicalId, experiment_name, parse_id
+from riseml.base.names import CanonicalId, name_for_reader, parse_id
 from riseml.base.states import TERMINAL, State
 from riseml.control.explain import list_concerned_hosts
 from riseml.control.observation import Observation
 from riseml.control.search_steps import find_excess
+from riseml.control.visible_names import name_seen
 from riseml.model import Caller, Environment, SearchRecord, TrialOutcome
 from riseml.planning.repetition import fold_record
 from riseml.search.importance import Importances, find_importances
@@ -64,7 +65,7 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
     @router.get("/experiments/{name}")
     def read_experiment(name: Name, caller: CallerOf) -> wire.ExperimentView:
         canonical_id = parse_id(name)
-        return show_details(find_details(canonical_id, caller, services.stores), canonical_id, services)
+        return show_details(find_details(canonical_id, caller, services.stores), canonical_id, services, caller)
 
     @router.post("/experiments/{name}/kill")
     def kill_experiment(name: Name, caller: CallerOf) -> wire.ExperimentView:
@@ -76,7 +77,7 @@ def add_experiment_routes(router: APIRouter, services: Services) -> None:
             )
         _request_kill(canonical_id, caller, services)
         write_line(log, describe_kill(canonical_id))
-        return show_changed_details(find_details(canonical_id, caller, services.stores), canonical_id, services)
+        return show_changed_details(find_details(canonical_id, caller, services.stores), canonical_id, services, caller)
 
     _add_inspection_routes(router, services)
 
@@ -104,13 +105,13 @@ def _add_inspection_routes(router: APIRouter, services: Services) -> None:
     @router.get("/experiments/{name}/tfconfig")
     def read_tf_configs(name: Name, caller: CallerOf) -> wire.TfConfigs:
         canonical_id = parse_id(name)
-        return show_tf_configs(find_single_experiment(canonical_id, caller, services.stores), canonical_id)
+        return show_tf_configs(find_single_experiment(canonical_id, caller, services.stores), canonical_id, caller)
 
     @router.get("/experiments/{name}/environment")
     def read_job_environments(name: Name, caller: CallerOf) -> wire.JobEnvironments:
         canonical_id = parse_id(name)
         return show_job_environments(
-            find_single_experiment(canonical_id, caller, services.stores), canonical_id, services.data
+            find_single_experiment(canonical_id, caller, services.stores), canonical_id, services.data, caller
         )
 
     @router.get("/experiments/{name}/explain")
@@ -149,7 +150,7 @@ def add_trial_routes(router: APIRouter, services: Services) -> None:
         services.stores.searches.continue_search(record.id, request["trials"], variables, seal, admit)
         write_line(log, LogLine(f"{record.number} {request['trials']} trials added", experiment=str(record.number)))
         services.loops.search_wake.set()
-        return show_changed_details(find_details(canonical_id, caller, services.stores), canonical_id, services)
+        return show_changed_details(find_details(canonical_id, caller, services.stores), canonical_id, services, caller)
 
 
 def _check_points(record: SearchRecord) -> None:
@@ -211,9 +212,7 @@ def add_set_routes(router: APIRouter, stores: Stores) -> None:
         reported = [member for member in members if member.id in histories]
         latest = reported[-_MOST_CURVES:]
         most = max(_FEWEST_CURVE_POINTS, _MOST_CURVE_POINTS // max(1, len(latest)))
-        curves = [
-            _show_curve(experiment_name(member.number, member.sub), histories[member.id], most) for member in latest
-        ]
+        curves = [_show_curve(name_seen(caller, member), histories[member.id], most) for member in latest]
         return {"metric": metric, "total": len(reported), "curves": curves}
 
     @router.get("/experiments/{name}/importance")
@@ -222,7 +221,7 @@ def add_set_routes(router: APIRouter, stores: Stores) -> None:
             find_search(parse_id(name), caller, stores, "only a search has a metric that its parameters decide")
         )
         tables = [_show_importances(table) for table in find_importances(record.plan, record.trials)]
-        return {"id": experiment_name(record.number, None), "tables": tables}
+        return {"id": name_for_reader(caller.user, record.user, record.number), "tables": tables}
 
 
 def _show_importances(table: Importances) -> wire.ImportanceTable:

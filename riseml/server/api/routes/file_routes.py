@@ -19,6 +19,7 @@ from riseml.base.errors import Conflict, NotFound, Refused, RisemlError, TooSlow
 from riseml.base.names import CanonicalId, experiment_name, parse_id
 from riseml.base.records import dataclass
 from riseml.control.permissions import may_see
+from riseml.control.visible_names import name_seen
 from riseml.files.storage_files import MOST_ENTRIES, FileWriter, ListRequest, StorageFiles
 from riseml.job_programs.folder_contents import FileUpload
 from riseml.job_programs.folder_listing import Page
@@ -372,25 +373,25 @@ def add_saved_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/saved")
     def read_saved(name: Name, caller: CallerOf) -> wire.SavedView:
-        return _show_saved_output(find_single_experiment(parse_id(name), caller, services.stores), name)
+        return _show_saved_output(find_single_experiment(parse_id(name), caller, services.stores), name, caller)
 
     @router.post("/experiments/{name}/save")
     def save_output(name: Name, caller: CallerOf, request: wire.SaveRequest | None = None) -> wire.SavedView:
         experiment = find_single_experiment(parse_id(name), caller, services.stores)
         if experiment.plan.policy.save is not None and experiment.started_at is None:
             raise Refused(f"no job of {name} has run, and there is nothing to save", "`riseml status` shows its state")
-        view = _show_saved_output(experiment, name)
+        view = _show_saved_output(experiment, name, caller)
         services.data.saver.start_save(experiment, _list_keys(request))
         return {**view, "state": "saving"}
 
-    def _show_saved_output(experiment: Experiment, name: str) -> wire.SavedView:
+    def _show_saved_output(experiment: Experiment, name: str, caller: Caller) -> wire.SavedView:
         summary = show_saved_summary(experiment, services.data.saver)
         if summary is None:
             raise NotFound(
                 f"{name} saves nothing: its riseml.yml has no `save`",
                 f"`riseml cp output://{name} DIR` copies its output",
             )
-        return show_saved(experiment, services.data.saver, summary)
+        return show_saved(experiment, name_seen(caller, experiment), services.data.saver, summary)
 
 
 def _list_keys(request: wire.SaveRequest | None) -> Environment:

@@ -11,13 +11,14 @@ from fastapi import APIRouter, Depends, Query
 
 from riseml import wire
 from riseml.base.errors import UsageError
-from riseml.base.names import experiment_name
+from riseml.base.names import name_for_reader, parse_id
 from riseml.base.states import State
 from riseml.model import Caller
 from riseml.server.api.callers import CallerOf
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.comparison import compare_experiments
 from riseml.server.api.views.curve_groups import read_curve_groups
+from riseml.server.api.views.named_experiments import find_details
 from riseml.server.api.views.progress_views import add_all_progress
 from riseml.server.api.views.record_views import show_all
 from riseml.server.api.views.result_groups import read_groups
@@ -38,6 +39,8 @@ SortName = Literal[
     "ended", "-ended", "metric", "-metric",
 ]  # fmt: skip
 
+AllUsers = Annotated[bool, Query(description="of everyone, as far as the caller sees them")]
+
 Names = Annotated[
     list[str], Query(alias="of", min_length=2, max_length=20, description="canonical IDs of experiments: 4, 144.1")
 ]
@@ -52,7 +55,7 @@ class ListFilters:
             list[wire.StateName] | None, Query(max_length=_MOST_STATES, description="one of these")
         ] = None,
         user: Annotated[str | None, Query(max_length=64, description="whose they are")] = None,
-        all_users: Annotated[bool, Query(description="of everyone, as far as the caller sees them")] = False,  # noqa: FBT002  # as above
+        all_users: AllUsers = False,  # noqa: FBT002  # as above
         text: Annotated[str | None, Query(max_length=LONGEST_TEXT, description="words that it has")] = None,
         sort: Annotated[SortName | None, Query(description="by default -number; - is descending")] = None,
         offset: Annotated[int | None, Query(ge=0, le=_MOST_NUMBER, description="entries before the page")] = None,
@@ -69,6 +72,21 @@ class ListFilters:
     def asks_for_page(self) -> bool:
         """Return True when one of the filters was given."""
         return bool(self.states or self.text or self.sort or self.offset is not None)
+
+
+class TeamFilter:
+    """Conditions on experiments of a team. Pages (`ListFilters.asks_for_page`) do not have them."""
+
+    def __init__(
+        self,
+        team_project: Annotated[str | None, Query(max_length=64, description="to which they belong")] = None,
+        older_than: Annotated[
+            str | None, Query(max_length=200, description="with all_users: only those before this ID: paul.4")
+        ] = None,
+    ) -> None:
+        check_text([team_project, older_than])
+        self.team_project = team_project
+        self.older_than = older_than
 
 
 class MetricFilter:
@@ -126,23 +144,23 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
     """Add GET /experiments, and the routes of metrics for a table of all experiments."""
 
     @router.get("/metrics/names")
-    def list_metric_names(caller: CallerOf) -> wire.MetricNames:
-        if caller.project is not None:
-            return {"names": []}  # the names are those of all experiments of the user
-        return {"names": list(services.stores.pages.last_values.list_names(caller.user))}
+    def list_metric_names(caller: CallerOf, *, all_users: AllUsers = False) -> wire.MetricNames:
+        return {"names": list(services.stores.pages.last_values.list_names(caller, of_all=all_users))}
 
     @router.get("/metrics/values")
     def read_metric_values(
         caller: CallerOf,
         metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
+        *,
+        all_users: AllUsers = False,
     ) -> wire.MetricLastValues:
         check_text([metric])
-        if caller.project is not None:
-            return {"metric": metric, "values": {}}  # the values are those of all experiments of the user
-        last_values = services.stores.pages.last_values.read_values(caller.user, metric)
+        last_values = services.stores.pages.last_values.read_values(metric, caller, of_all=all_users)
         return {
             "metric": metric,
-            "values": {experiment_name(number, sub): last for number, sub, last in last_values.values()},
+            "values": {
+                name_for_reader(caller.user, user, number, sub): last for user, number, sub, last in last_values
+            },
         }
 
     @router.get("/experiments")
@@ -150,35 +168,44 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
         caller: CallerOf,
         query: Annotated[ListQuery, Depends()],
         filters: Annotated[ListFilters, Depends()],
+        team: Annotated[TeamFilter, Depends()],
         metric: Annotated[MetricFilter, Depends()],
         annotations: Annotated[AnnotationQuery, Depends()],
     ) -> wire.ExperimentList:
-        asks_for_page = filters.asks_for_page or bool(metric.metric)
-        views: list[wire.ExperimentView] = []
-        for user in _choose_users(filters, caller, services.stores):
-            if asks_for_page:
-                details = _read_page(query, filters, metric, annotations.filter, (user, caller), services.stores)
-            else:
-                details = _read_list(query, annotations.filter, (user, caller), services.stores)
-            views += _show_list(details, user, services)
-        return {"experiments": views}
+        if filters.asks_for_page or metric.metric:
+            pages = [
+                _read_page(query, filters, metric, annotations.filter, (user, caller), services.stores)
+                for user in _choose_users(filters, caller, services.stores)
+            ]
+            return {"experiments": [view for page in pages for view in _show_list(page, caller, services)]}
+        details = _read_list(query, (filters, team, annotations.filter), caller, services.stores)
+        return {"experiments": _show_list(details, caller, services)}
 
 
 def _choose_users(filters: ListFilters, caller: Caller, stores: Stores) -> Sequence[str]:
-    """Return whose experiments a list has. Users without any that the caller sees have none in it."""
+    """Return whose experiments a page has. Users without any that the caller sees have none in it."""
     if filters.all_users:
         return stores.names.list_users(caller)
     return [filters.user or caller.user]
 
 
-def _show_list(details: Sequence[ExperimentDetail], user: str, services: Services) -> list[wire.ExperimentView]:
-    """Return experiments of one user."""
+def _show_list(details: Sequence[ExperimentDetail], caller: Caller, services: Services) -> list[wire.ExperimentView]:
+    """Return experiments in the order in which their sets, or they, come first."""
     sets = {detail.experiment.set_id for detail in details if detail.experiment.set_id is not None}
     searches = services.stores.searches.load_searches(sets)
-    numbers = {detail.experiment.number for detail in details}
-    annotation_map = services.stores.annotations.load(user, numbers)
-    views = show_all(details, services.hosts.roots, searches, _read_last_values(details, services), annotation_map)
-    return add_all_progress(views, details, services.watchers.progress)
+    last_values = _read_last_values(details, services)
+    of_users: dict[str, list[ExperimentDetail]] = {}
+    for detail in details:
+        of_users.setdefault(detail.experiment.owner.user, []).append(detail)
+    views: dict[tuple[str, int], wire.ExperimentView] = {}
+    for user, own in of_users.items():
+        numbers = dict.fromkeys(detail.experiment.number for detail in own)
+        annotations = services.stores.annotations.load(user, numbers.keys())
+        listed = show_all(own, services.hosts.roots, searches, last_values, annotations, caller)
+        listed = add_all_progress(listed, own, services.watchers.progress)
+        views |= {(user, number): view for number, view in zip(numbers, listed, strict=True)}
+    order = dict.fromkeys((detail.experiment.owner.user, detail.experiment.number) for detail in details)
+    return [views[entry] for entry in order]
 
 
 def _read_last_values(
@@ -191,18 +218,27 @@ def _read_last_values(
 
 
 def _read_list(
-    query: ListQuery, annotation_filter: AnnotationFilter, whose: tuple[str, Caller], stores: Stores
+    query: ListQuery, conditions: tuple[ListFilters, TeamFilter, AnnotationFilter], caller: Caller, stores: Stores
 ) -> tuple[ExperimentDetail, ...]:
-    user, caller = whose
+    filters, team, annotation_filter = conditions
+    user = filters.user or caller.user
+    older_than = None
+    if team.older_than is not None:
+        if not filters.all_users:
+            raise UsageError("`older_than` is for a list of all users", "add all_users=true, or give `before`")
+        older = find_details(parse_id(team.older_than), caller, stores)[0].experiment
+        older_than = (older.owner.user, older.number)
     return stores.experiments.list_experiments(
-        user,
+        None if filters.all_users else user,
         ended=query.ended,
         project=query.project,
         limit=query.limit,
         before=query.before,
         companions=query.companions,
         annotation_filter=annotation_filter,
-        caller=None if user == caller.user and caller.project is None else caller,
+        caller=None if not filters.all_users and user == caller.user and caller.project is None else caller,
+        team_project=team.team_project,
+        older_than=older_than,
     )
 
 

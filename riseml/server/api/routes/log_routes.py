@@ -11,10 +11,11 @@ from fastapi.responses import StreamingResponse
 
 from riseml import wire
 from riseml.base.errors import UsageError
-from riseml.base.names import experiment_name, parse_id
+from riseml.base.names import parse_id
 from riseml.base.records import dataclass
 from riseml.base.settings import HEARTBEAT_HEADER, MOST_TAIL
 from riseml.base.states import SENTENCES
+from riseml.control.visible_names import name_seen
 from riseml.model import Caller, Experiment
 from riseml.server.api.callers import CallerOf
 from riseml.server.api.merged_log.log_check import prepare_log
@@ -74,11 +75,13 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
         for detail in details:
             prepare_log(detail.experiment, services.stores.logs)
         ids = tuple(detail.experiment.id for detail in details)
-        growth = None if canonical_id.sub is not None else _find_growth(details[0].experiment, services.stores)
+        growth = (
+            None if canonical_id.sub is not None else _find_growth(details[0].experiment, caller.user, services.stores)
+        )
         positions = parse_stream_cursor(query.cursor, len(ids), grows=growth is not None)
         check_stream_cursor(query.cursor, zip(ids, positions, strict=True), services.stores.logs)
         parts = (query.tail, query.since, query.batch, growth, query.closed, query.reports, query.heartbeat)
-        request = StreamRequest(canonical_id, ids, query.follow, positions, *parts)
+        request = StreamRequest(canonical_id, ids, query.follow, positions, *parts, reader=caller.user)
         entries = stream_entries(request, services.stores.experiments, services.stores.logs, services.loops.notifier)
         if query.follow and details[0].experiment.plan.companion is not None:
             entries = _attend_companion(services.watchers.attendance, ids[0], entries)
@@ -95,12 +98,12 @@ async def _attend_companion(
             yield entry
 
 
-def _find_growth(experiment: Experiment, stores: Stores) -> SetGrowth | None:
-    """Return the growth of an experiment's set; None when the set has no search."""
+def _find_growth(experiment: Experiment, reader: str, stores: Stores) -> SetGrowth | None:
+    """Return the growth of an experiment's set, as `reader` names it; None when the set has no search."""
     set_id = experiment.set_id
     if set_id is None or not stores.searches.has_search(set_id):
         return None
-    return SetGrowth(stores.searches, stores.metrics, set_id)
+    return SetGrowth(stores.searches, stores.metrics, set_id, reader)
 
 
 def _check_since(since: datetime | None) -> None:
@@ -128,7 +131,7 @@ def add_line_routes(router: APIRouter, stores: Stores) -> None:
         events = stores.experiments.read_events(experiment.id, 0)
         wants_all = canonical_id.job is None
         selected = [event for event in events if wants_all or (event.job is not None and canonical_id.names(event.job))]
-        return {"events": [_show_event(experiment, event) for event in selected]}
+        return {"events": [_show_event(name_seen(caller, experiment), event) for event in selected]}
 
     @router.get("/experiments/{name}/lines")
     def read_lines(
@@ -140,7 +143,8 @@ def add_line_routes(router: APIRouter, stores: Stores) -> None:
     ) -> wire.LinePage:
         experiment, selection = _select_lines(name, caller, level, stores)
         total, outputs = lines.read_page(selection, first, count)
-        return {"total": total, "lines": [_show_line(experiment, output) for output in outputs]}
+        source = name_seen(caller, experiment)
+        return {"total": total, "lines": [_show_line(source, output) for output in outputs]}
 
     @router.get("/experiments/{name}/lines/matches")
     def search_lines(
@@ -156,8 +160,7 @@ def add_line_routes(router: APIRouter, stores: Stores) -> None:
         return {"total": total, "matches": matches, "next": following}
 
 
-def _show_event(experiment: Experiment, event: StateEvent) -> wire.EventView:
-    name = experiment_name(experiment.number, experiment.sub)
+def _show_event(name: str, event: StateEvent) -> wire.EventView:
     return {
         "id": name if event.job is None else f"{name}.{event.job}",
         "time": format_moment(event.at),
@@ -176,12 +179,12 @@ def _select_lines(name: str, caller: Caller, level: str | None, stores: Stores) 
     return experiment, Selection(experiment.id, canonical_id, None if level is None else LogLevel(level))
 
 
-def _show_line(experiment: Experiment, output: NumberedOutput) -> wire.NumberedLine:
+def _show_line(name: str, output: NumberedOutput) -> wire.NumberedLine:
     line = output.line
     return {
         "number": output.number,
         "whole": output.whole,
-        "id": f"{experiment_name(experiment.number, experiment.sub)}.{line.job}",
+        "id": f"{name}.{line.job}",
         "time": line.at,
         "stream": name_stream(line.stream),
         "text": line.text.decode("utf-8", "replace"),

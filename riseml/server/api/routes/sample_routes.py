@@ -16,9 +16,10 @@ from riseml import wire
 from riseml.analysis.stragglers import StragglerWarning, find_stragglers
 from riseml.analysis.trends import Trends
 from riseml.base.errors import NotFound, UsageError
-from riseml.base.names import CanonicalId, experiment_name, parse_id
+from riseml.base.names import CanonicalId, parse_id
 from riseml.base.states import PLACED
-from riseml.model import Experiment, Job
+from riseml.control.visible_names import name_seen
+from riseml.model import Caller, Experiment, Job
 from riseml.server.api.callers import CallerOf
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.metric_views import show_history, show_summary
@@ -57,13 +58,13 @@ def add_sample_routes(router: APIRouter, services: Services) -> None:
         canonical_id = parse_id(name)
         experiments = [detail.experiment for detail in find_details(canonical_id, caller, services.stores)]
         if since is None and until is None and step is None:
-            return _show_samples(experiments, canonical_id, services)
+            return _show_samples(experiments, canonical_id, services, caller)
         jobs = [
             (experiment, job) for experiment in experiments for job in experiment.gang if canonical_id.names(job.name)
         ]
         span = _choose_span(experiments, since, until)
         step = _choose_step(span, len(jobs)) if step is None else _check_step(span, len(jobs), step)
-        return _show_history(jobs, span, step, services.watchers)
+        return _show_history(jobs, span, step, services.watchers, caller)
 
     @router.get("/samples")
     def read_all_samples(caller: CallerOf) -> wire.Samples:
@@ -71,29 +72,31 @@ def add_sample_routes(router: APIRouter, services: Services) -> None:
             caller.user, ended=False, project=None, limit=None, caller=caller
         )
         running = [detail.experiment for detail in details if detail.experiment.ended_at is None]
-        samples = _show_samples(running, None, services)["samples"]
+        samples = _show_samples(running, None, services, caller)["samples"]
         return {"samples": [sample for sample in samples if sample["state"] in _PLACED_NAMES]}
 
 
-def _show_samples(experiments: list[Experiment], canonical_id: CanonicalId | None, services: Services) -> wire.Samples:
+def _show_samples(
+    experiments: list[Experiment], canonical_id: CanonicalId | None, services: Services, caller: Caller
+) -> wire.Samples:
     job_samples = services.watchers.monitor.sample_jobs(experiments, canonical_id)
     lines = services.loops.pump.count_lines()
     observation = services.loops.passes.observation
     samples = []
     for experiment, job, last in job_samples:
         node = None if observation is None else observation.find_node(experiment, job)
-        sample = show_sample(experiment, job, last, lines.get(experiment.key_of(job)), node)
+        sample = show_sample(experiment, job, last, lines.get(experiment.key_of(job)), node, caller)
         sample["progress"] = find_job_progress(experiment, job, services.watchers.progress)
         samples.append(sample)
     return {"samples": samples}
 
 
-def _show_history(jobs: _Jobs, span: Span, step: int, watchers: Watchers) -> wire.SampleHistory:
+def _show_history(jobs: _Jobs, span: Span, step: int, watchers: Watchers, caller: Caller) -> wire.SampleHistory:
     histories = []
     for experiment, job in jobs:
         rows = watchers.samples.store.read_rows(experiment.id, job.name, span)
         if rows:
-            histories.append(show_job_samples(experiment, job, rows, step))
+            histories.append(show_job_samples(experiment, job, rows, step, caller))
     since, until = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (span.since, span.until))
     return {"since": since, "until": until, "step": step, "jobs": histories}
 
@@ -145,9 +148,9 @@ def _check_step(span: Span, jobs: int, step: int) -> int:
     return step
 
 
-def _show_tally(experiment: Experiment, tally: TallyRow | None) -> wire.ExperimentMetrics:
+def _show_tally(name: str, tally: TallyRow | None) -> wire.ExperimentMetrics:
     return {
-        "id": experiment_name(experiment.number, experiment.sub),
+        "id": name,
         "metrics": [show_summary(summary) for summary in tally.summaries.values()] if tally else [],
         "dropped": tally.dropped if tally else 0,
         "slow": sorted(tally.slow) if tally else [],
@@ -161,7 +164,11 @@ def add_metric_routes(router: APIRouter, stores: Stores) -> None:
     def read_metrics(name: Name, caller: CallerOf) -> wire.MetricsList:
         experiments = [detail.experiment for detail in find_details(parse_id(name), caller, stores)]
         tallies = stores.metrics.read_tallies([experiment.id for experiment in experiments])
-        return {"experiments": [_show_tally(experiment, tallies.get(experiment.id)) for experiment in experiments]}
+        return {
+            "experiments": [
+                _show_tally(name_seen(caller, experiment), tallies.get(experiment.id)) for experiment in experiments
+            ]
+        }
 
     @router.get("/experiments/{name}/metrics/history")
     def read_history(
@@ -170,7 +177,7 @@ def add_metric_routes(router: APIRouter, stores: Stores) -> None:
         metric: Annotated[str, Query(max_length=200, description="the name of a metric: loss")],
     ) -> wire.MetricHistoryView:
         experiment = find_single_experiment(parse_id(name), caller, stores)
-        identity = experiment_name(experiment.number, experiment.sub)
+        identity = name_seen(caller, experiment)
         summaries = stores.metrics.read_summaries([experiment.id]).get(experiment.id, {})
         if metric not in summaries:
             hint = f"its metrics are {', '.join(summaries)}" if summaries else "it has reported none so far"
@@ -188,7 +195,8 @@ def add_straggler_routes(router: APIRouter, services: Services) -> None:
         lines = services.loops.pump.count_lines()
         keys = [(job, experiment.key_of(job)) for job in experiment.gang]
         samples = [
-            show_sample(experiment, job, services.watchers.samples.find_last(key), lines.get(key)) for job, key in keys
+            show_sample(experiment, job, services.watchers.samples.find_last(key), lines.get(key), caller=caller)
+            for job, key in keys
         ]
         for sample, (job, _) in zip(samples, keys, strict=True):
             sample["progress"] = find_job_progress(experiment, job, services.watchers.progress)

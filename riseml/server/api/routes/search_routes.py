@@ -49,7 +49,7 @@ def add_search_routes(router: APIRouter, services: Services) -> None:
             services.loops.search_wake.set()
             for detail in details:
                 services.loops.notifier.publish_records(detail.experiment.id)
-        return show_changed_details(find_details(canonical_id, caller, services.stores), canonical_id, services)
+        return show_changed_details(find_details(canonical_id, caller, services.stores), canonical_id, services, caller)
 
 
 def _find_set(canonical_id: CanonicalId, details: tuple[ExperimentDetail, ...]) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -15,13 +15,14 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from riseml import wire
-from riseml.base.errors import NotFound, Refused
+from riseml.base.errors import NotFound, Refused, RisemlError
 from riseml.base.wire_revision import find_package
 from riseml.model import Caller
 from riseml.server.api.callers import CallerOf
 from riseml.server.api.views.pool_views import find_swarm_trouble, show_hosts
 from riseml.server.api.views.record_views import show_time
 from riseml.server.api.waiting import wait_for_hosts
+from riseml.server.gate.request_caller import ask_for_caller
 from riseml.server.hosts.mode import LocalMode
 from riseml.server.reconcile.notifier import FeedSubscription, Notifier
 from riseml.server.services import Services
@@ -146,7 +147,7 @@ def add_change_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/changes", response_class=StreamingResponse, responses=_EVENT_STREAM)
     async def follow_changes(
-        caller: CallerOf,
+        request: Request,
         last_event_id: Annotated[str, Header(max_length=100, description="the id of the last event")] = "",
     ) -> StreamingResponse:
         feed = follow_feed(
@@ -154,28 +155,36 @@ def add_change_routes(router: APIRouter, services: Services) -> None:
             services.stores.experiments.changes,
             services.info.started_at.isoformat(),
             last_event_id,
-            caller,
+            lambda: ask_for_caller(request.scope),
         )
         headers = {"Cache-Control": "no-store"}
         return StreamingResponse(feed, media_type="text/event-stream", headers=headers)
 
 
 async def follow_feed(
-    notifier: Notifier, changes: ChangeLog, server: str, cursor: str, caller: Caller
+    notifier: Notifier, changes: ChangeLog, server: str, cursor: str, find_caller: Callable[[], Caller]
 ) -> AsyncGenerator[bytes]:
-    """Yield the events that a caller sees after a cursor, without end, and a comment when no event came for a while.
+    """Yield the events that a caller sees after a cursor, and a comment when no event came for a while.
+
+    It asks for the caller before each event: who has left a project hears nothing more of it, and who has joined one
+    hears of it at once. It ends when they may not come in any more.
 
     A cursor is `<id of the last event of the store>-<notifications>@<server process>`. A cursor of an earlier process
     gets a reset: its last notifications may have been lost.
     """
     with notifier.subscribe_to_all() as subscription:
         subscription.take_changed()
-        last, first = await asyncio.to_thread(_begin_feed, notifier, changes, (server, cursor), caller)
+        last, first = await asyncio.to_thread(_begin_feed, notifier, changes, (server, cursor), find_caller())
         yield _encode_event(f"{last}@{server}", first)
         while True:
             if not await subscription.wait_for_change(_FEED_HEARTBEAT):
                 yield b": still here\n\n"
                 continue
+            try:
+                caller = await asyncio.to_thread(find_caller)
+            except RisemlError as error:
+                log.debug("a feed of changes ends: %s", error.message)
+                return
             last, event = await asyncio.to_thread(_read_changes, notifier, subscription, changes, caller)
             if event != _NO_CHANGES:  # otherwise they see none of what has changed
                 yield _encode_event(f"{last}@{server}", event)

@@ -144,7 +144,7 @@ def _find_known(key: str | None, caller: Caller, services: Services) -> wire.Exp
     """
     check_text(key)
     details = () if key is None else services.stores.experiments.find_submitted(caller.user, key)
-    return show_details(details, None, services) if details else None
+    return show_details(details, None, services, caller) if details else None
 
 
 def _store_submission(
@@ -162,7 +162,7 @@ def _store_submission(
     services.loops.wake.set()
     services.loops.search_wake.set()
     response.status_code = 201 if fresh else 200
-    return show_details(details, None, services)
+    return show_details(details, None, services, caller)
 
 
 def _add_snapshot_routes(router: APIRouter, services: Services) -> None:

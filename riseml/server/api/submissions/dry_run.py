@@ -15,6 +15,7 @@ from riseml.base.states import JobDuty, State
 from riseml.control.explain import explain_experiment
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
+from riseml.control.visible_names import name_seen
 from riseml.files.storage.outputs import show_output
 from riseml.model import Caller, Experiment, HostObservation, Image, Job, Owner, Plan, PlannedJob, World, resolve_base
 from riseml.planning.grid import makes_set
@@ -154,10 +155,10 @@ def _show_environment(found_image: _FoundImage, hosts: HostSet, *, synced: bool)
     }
 
 
-def show_tf_configs(experiment: Experiment, canonical_id: CanonicalId) -> wire.TfConfigs:
+def show_tf_configs(experiment: Experiment, canonical_id: CanonicalId, caller: Caller) -> wire.TfConfigs:
     """Return what the jobs that an ID names read as TF_CONFIG."""
     jobs = [job for job in experiment.gang if canonical_id.names(job.name)]
-    name = experiment_name(experiment.number, experiment.sub)
+    name = name_seen(caller, experiment)
     return {"id": name, "configs": {job.name: find_tf_config(experiment, job) for job in jobs}}
 
 

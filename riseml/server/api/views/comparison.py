@@ -9,7 +9,8 @@ from typing import Any
 
 from riseml import wire
 from riseml.base.errors import NotFound, UsageError
-from riseml.base.names import experiment_name, job_type, parse_id
+from riseml.base.names import job_type, parse_id
+from riseml.control.visible_names import name_seen
 from riseml.model import Caller, Experiment, Image, Plan, PlannedJob, resolve_base
 from riseml.server.api.views.metric_views import show_summary
 from riseml.server.api.views.named_experiments import find_details
@@ -52,7 +53,7 @@ def compare_experiments(names: Sequence[str], caller: Caller, stores: Stores, mo
     manifests = [manifest for manifest in files if manifest is not None]
     changed = _find_differences(manifests) if len(manifests) == len(files) else ()
     return {
-        "experiments": [_show_compared(experiment, moment) for experiment in experiments],
+        "experiments": [_show_compared(experiment, caller, moment) for experiment in experiments],
         "parameters": [*_find_differences([dict(experiment.plan.parameters) for experiment in experiments])],
         "config": [
             *_find_differences([describe_config(experiment.plan) for experiment in experiments]),
@@ -65,7 +66,7 @@ def compare_experiments(names: Sequence[str], caller: Caller, stores: Stores, mo
         ],
         "metrics": [*_find_metric_differences([summaries.get(experiment.id, {}) for experiment in experiments])],
         "code_unknown": [
-            experiment_name(experiment.number, experiment.sub)
+            name_seen(caller, experiment)
             for experiment, manifest in zip(experiments, files, strict=True)
             if manifest is None
         ],
@@ -78,16 +79,16 @@ def _find_experiment(name: str, caller: Caller, stores: Stores) -> ExperimentDet
     if canonical_id.job is not None:
         raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
     if len(details) > 1:
-        named = [experiment_name(detail.experiment.number, detail.experiment.sub) for detail in details[:_MOST_NAMED]]
+        named = [name_seen(caller, detail.experiment) for detail in details[:_MOST_NAMED]]
         more = " ..." if len(details) > _MOST_NAMED else ""
         raise UsageError(f"{name} is a set", f"name its experiments: {' '.join(named)}{more}")
     return details[0]
 
 
-def _show_compared(experiment: Experiment, moment: datetime) -> wire.ComparedExperiment:
+def _show_compared(experiment: Experiment, caller: Caller, moment: datetime) -> wire.ComparedExperiment:
     seconds = count_run_seconds(experiment, moment)
     return {
-        "id": experiment_name(experiment.number, experiment.sub),
+        "id": name_seen(caller, experiment),
         "project": experiment.project,
         "state": experiment.state.value,
         "started_at": show_time(experiment.started_at),

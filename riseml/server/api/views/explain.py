@@ -10,7 +10,7 @@ from riseml.base.errors import RisemlError
 from riseml.base.names import HostName
 from riseml.control.explain import BlockerKind, explain_experiment, explain_queue
 from riseml.control.observation import Observation
-from riseml.control.visible_names import name_for
+from riseml.control.visible_names import name_for, name_seen
 from riseml.model import Experiment, World
 from riseml.server.api.views.record_views import show_time
 from riseml.server.data.disk_reclaimer import DiskState
@@ -34,6 +34,7 @@ def show_explanation(
         troubles: why each silent host does not answer.
     """
     explanation = explain_experiment(world, observation, experiment)
+    explanation = {**explanation, "id": name_seen(world.reader, experiment)}
     if explanation["phase"] != "waits":
         return explanation
     unheard = sorted(set(hosts_of_pool) - observation.hosts.keys())

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from riseml import wire
 from riseml.base.errors import RisemlError
-from riseml.base.names import CanonicalId, experiment_name
-from riseml.model import Experiment, Job
+from riseml.base.names import CanonicalId
+from riseml.control.visible_names import name_seen
+from riseml.model import Caller, Experiment, Job
 from riseml.planning.launch import bind_job, job_folders
 from riseml.planning.shown_variables import hide_values, list_variables
 from riseml.server.services import DataServices
 
 
 def show_job_environments(
-    experiment: Experiment, canonical_id: CanonicalId, data: DataServices
+    experiment: Experiment, canonical_id: CanonicalId, data: DataServices, caller: Caller
 ) -> wire.JobEnvironments:
     """Return what the jobs that an ID names find in their environments, from the stored plan and their places.
 
@@ -20,7 +21,7 @@ def show_job_environments(
     """
     masked = hide_values(experiment, data.capsules.list_env(experiment) if experiment.closed else ())
     jobs = [job for job in masked.gang if canonical_id.names(job.name)]
-    name = experiment_name(experiment.number, experiment.sub)
+    name = name_seen(caller, experiment)
     return {"id": name, "jobs": {job.name: _show_job_environment(masked, job, data) for job in jobs}}
 
 

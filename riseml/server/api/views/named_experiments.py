@@ -55,7 +55,8 @@ def find_details(canonical_id: CanonicalId, caller: Caller, stores: Stores) -> t
         jobs = [job.name for detail in details for job in detail.experiment.jobs]
         if not any(canonical_id.names(job) for job in jobs):
             names = ", ".join(dict.fromkeys(jobs))
-            raise NotFound(f"experiment {canonical_id.number} has no job {canonical_id.job}", f"its jobs are {names}")
+            named = CanonicalId(canonical_id.number, canonical_id.sub, canonical_id.user)
+            raise NotFound(f"experiment {named} has no job {canonical_id.job}", f"its jobs are {names}")
     return details
 
 
@@ -90,7 +91,7 @@ def find_single_experiment(canonical_id: CanonicalId, caller: Caller, stores: St
     """
     details = find_details(canonical_id, caller, stores)
     if details[0].experiment.set_id is not None and canonical_id.sub is None:
-        raise UsageError(f"{canonical_id} is a set", f"name one of its experiments: {canonical_id.number}.1")
+        raise UsageError(f"{canonical_id} is a set", f"name one of its experiments: {canonical_id}.1")
     return details[0].experiment
 
 
@@ -117,18 +118,18 @@ def find_search(canonical_id: CanonicalId, caller: Caller, stores: Stores, reaso
 
 
 def show_details(
-    details: tuple[ExperimentDetail, ...], canonical_id: CanonicalId | None, services: Services
+    details: tuple[ExperimentDetail, ...], canonical_id: CanonicalId | None, services: Services, caller: Caller
 ) -> wire.ExperimentView:
-    """Return an experiment, or a whole set; with `canonical_id`, only the jobs that it names.
+    """Return an experiment, or a whole set, for a caller; with `canonical_id`, only the jobs that it names.
 
     Raises:
         StoreError: the metrics cannot be read.
     """
-    return _show_with_metrics(details, canonical_id, services, _read_metrics(details, services.stores))
+    return _show_with_metrics(details, canonical_id, services, caller, _read_metrics(details, services.stores))
 
 
 def show_changed_details(
-    details: tuple[ExperimentDetail, ...], canonical_id: CanonicalId, services: Services
+    details: tuple[ExperimentDetail, ...], canonical_id: CanonicalId, services: Services, caller: Caller
 ) -> wire.ExperimentView:
     """Return experiments that were just changed, as `show_details` does; without metrics when they cannot be read."""
     metrics: _Metrics = {}
@@ -136,7 +137,7 @@ def show_changed_details(
         metrics = _read_metrics(details, services.stores)
     except (OSError, RisemlError) as error:
         log.warning("the answer about %s has no metrics: %s", canonical_id, error)
-    return _show_with_metrics(details, canonical_id, services, metrics)
+    return _show_with_metrics(details, canonical_id, services, caller, metrics)
 
 
 def explain_bad_end(experiment: Experiment, logs: LogStore) -> BadEnd:
@@ -180,7 +181,11 @@ def _read_metrics(details: tuple[ExperimentDetail, ...], stores: Stores) -> _Met
 
 
 def _show_with_metrics(
-    details: tuple[ExperimentDetail, ...], canonical_id: CanonicalId | None, services: Services, metrics: _Metrics
+    details: tuple[ExperimentDetail, ...],
+    canonical_id: CanonicalId | None,
+    services: Services,
+    caller: Caller,
+    metrics: _Metrics,
 ) -> wire.ExperimentView:
     roots = services.hosts.roots
     first = details[0].experiment
@@ -191,7 +196,7 @@ def _show_with_metrics(
         end = NO_BAD_END if failed is None else explain_bad_end(failed, services.stores.logs)
         last_records = services.stores.written.load_last([detail.experiment.id for detail in details])
         written = show_written([record for records in last_records.values() for record in records])
-        view = show_set(details, roots, search, metrics, end, annotations)
+        view = show_set(details, roots, search, metrics, end, annotations, caller)
         remark = explain_early_rule(search, services.stores.metrics) if metrics else ""  # none: the store may be away
         if view["search"] is not None and remark:
             view["search"]["message"] += f"; {remark}"
@@ -199,7 +204,7 @@ def _show_with_metrics(
         return add_trial_progress(view, search)
     end = explain_bad_end(first, services.stores.logs)
     annotation = annotations.get(name_subject(first), NO_ANNOTATION)
-    view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()), annotation)
+    view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()), annotation, caller)
     written = show_written(services.stores.written.load_last([first.id]).get(first.id, []))
     view = add_progress(view, details[:1], services.watchers.progress)
     return {

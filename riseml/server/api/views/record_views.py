@@ -9,14 +9,17 @@ from typing import Literal, TypedDict
 
 from riseml import wire
 from riseml.base.annotations import NO_ANNOTATION, Annotation
-from riseml.base.names import CanonicalId, experiment_name, show_framework
+from riseml.base.names import CanonicalId, name_for_reader, show_framework
 from riseml.base.records import dataclass
+from riseml.base.roles import Scope
 from riseml.base.states import SENTENCES, TERMINAL, CompanionKind, Reason, State
+from riseml.control.permissions import may_change
 from riseml.control.rollup import find_failed_job, find_usual_failure, roll_up_set
 from riseml.control.search_steps import find_search_failure
 from riseml.control.settle import signal_name
+from riseml.control.visible_names import name_seen
 from riseml.files.storage.outputs import show_output
-from riseml.model import Experiment, Job, Sample, SearchRecord, Traffic
+from riseml.model import Caller, Experiment, Job, Sample, SearchRecord, Traffic
 from riseml.planning.launch import StorageRoots
 from riseml.server.api.views.search_view import describe_end, show_search
 from riseml.store.annotations import Annotations, Subject
@@ -82,10 +85,10 @@ def show_annotation(annotation: Annotation) -> _Said:
     }
 
 
-def show_job(experiment: Experiment, job: Job) -> wire.JobView:
-    """Return one job."""
+def show_job(experiment: Experiment, job: Job, caller: Caller | None = None) -> wire.JobView:
+    """Return one job for a caller; None: its user asks."""
     return {
-        "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
+        "id": f"{name_seen(caller, experiment)}.{job.name}",
         "name": job.name,
         "state": job.state.value,
         "reason": job.reason.value,
@@ -119,15 +122,18 @@ def show_experiment(
     end: BadEnd = NO_BAD_END,
     metrics: Iterable[wire.MetricView] = (),
     annotation: Annotation = NO_ANNOTATION,
+    caller: Caller | None = None,
 ) -> wire.ExperimentView:
-    """Return one experiment; with `canonical_id`, only the jobs that it names."""
+    """Return one experiment for a caller (None: its user); with `canonical_id`, only the jobs that it names."""
     experiment = detail.experiment
     plan = experiment.plan
     jobs = [job for job in experiment.jobs if canonical_id is None or canonical_id.names(job.name)]
     return {
-        "id": experiment_name(experiment.number, experiment.sub),
+        "id": name_seen(caller, experiment),
         "user": experiment.owner.user,
         "project": experiment.project,
+        "team_project": experiment.team_project,
+        "may_change": caller is None or _may_change(caller, experiment),
         **show_annotation(annotation),
         "type": "experiment" if plan.companion is None else _TYPES[plan.companion.kind],
         "shows": [] if plan.companion is None else list(plan.companion.shows),
@@ -149,10 +155,10 @@ def show_experiment(
         "concurrency": experiment.concurrency,
         "tensorboard": None,
         "parameters": dict(plan.parameters),
-        "output": "" if experiment.reads else show_output(output, experiment),
+        "output": "" if experiment.reads else _name_output(experiment, output, caller),
         "exit_code": exit_code_of(experiment),
         "closed": experiment.closed,
-        "jobs": [show_job(experiment, job) for job in jobs],
+        "jobs": [show_job(experiment, job, caller) for job in jobs],
         "experiments": [],
         "search": None,
         "metrics": list(metrics),
@@ -165,6 +171,21 @@ def show_experiment(
     }
 
 
+def _name_output(experiment: Experiment, output: StorageRoots, caller: Caller | None) -> str:
+    """Return where a caller finds an output: in a folder of the server's machine, or from elsewhere by `riseml cp`."""
+    is_remote = caller is not None and bool(caller.key)
+    return f"output://{name_seen(caller, experiment)}" if is_remote else show_output(output, experiment)
+
+
+def _may_change(caller: Caller, experiment: Experiment) -> bool:
+    """Return True when a caller may change an experiment by their role, and by the scope of their key."""
+    return caller.scope >= Scope.RUN and may_change(caller, experiment.owner.user, experiment.team_project)
+
+
+def _choose_reader(experiment: Experiment, caller: Caller | None) -> str:
+    return experiment.owner.user if caller is None else caller.user
+
+
 def show_set(
     details: tuple[ExperimentDetail, ...],
     output: StorageRoots,
@@ -172,6 +193,7 @@ def show_set(
     metrics: Mapping[int, list[wire.MetricView]] = MappingProxyType({}),
     end: BadEnd = NO_BAD_END,
     annotations: Annotations = NOT_ANNOTATED,
+    caller: Caller | None = None,
 ) -> wire.ExperimentView:
     """Return a whole set with its members inside.
 
@@ -182,6 +204,7 @@ def show_set(
         metrics: the metrics of each member, by its key in the store.
         end: the end of the member that stands for those that failed.
         annotations: of the set and its members.
+        caller: who asks; None: its user.
     """
     members = [
         show_experiment(
@@ -189,6 +212,7 @@ def show_set(
             output,
             metrics=metrics.get(detail.experiment.id, ()),
             annotation=annotations.get(name_subject(detail.experiment), NO_ANNOTATION),
+            caller=caller,
         )
         for detail in details
     ]
@@ -197,16 +221,18 @@ def show_set(
     goes_on = search is not None and search.end is None
     state, reason = roll_up_set(experiments, goes_on=goes_on, failure=find_search_failure(search))
     number = experiments[0].number
-    message = "" if goes_on else describe_end(experiments, search, names)
+    reader = _choose_reader(experiments[0], caller)
+    name = name_for_reader(reader, experiments[0].owner.user, number)
+    message = "" if goes_on else describe_end(experiments, search, names, reader)
     if state not in TERMINAL and any(experiment.paused for experiment in experiments):
         reason = Reason.PAUSED
-        message = f"Paused by a user: `riseml search {number} --resume` lets it go on"
+        message = f"Paused by a user: `riseml search {name} --resume` lets it go on"
     ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
     started = [experiment.started_at for experiment in experiments if experiment.started_at is not None]
     end = end if state is State.FAILED else NO_BAD_END
     return {
         **members[0],
-        "id": str(number),
+        "id": name,
         **show_annotation(annotations.get(Subject(number), NO_ANNOTATION)),
         "type": "set",
         "state": state.value,
@@ -220,7 +246,7 @@ def show_set(
         "waited": 0.0,
         "waits_since": None,
         "parameters": {},
-        "output": show_output(output, experiments[0]).rpartition("/")[0],
+        "output": members[0]["output"].rpartition("/" if members[0]["output"].startswith("/") else ".")[0],
         "concurrency": experiments[0].concurrency if search is None else search.concurrency,
         "exit_code": 0 if state is State.FINISHED else find_exit_code(state, experiments),
         "closed": all(experiment.closed for experiment in experiments) and not goes_on,
@@ -230,7 +256,7 @@ def show_set(
         "main_metric": None,
         "progress": None,
         "remarks": [],
-        "search": None if search is None else show_search(search, names),
+        "search": None if search is None else show_search(search, names, reader),
     }
 
 
@@ -240,6 +266,7 @@ def show_all(
     searches: Mapping[int, SearchRecord],
     last_values: Mapping[int, Mapping[str, float | None]] = MappingProxyType({}),
     annotations: Annotations = NOT_ANNOTATED,
+    caller: Caller | None = None,
 ) -> list[wire.ExperimentView]:
     """Return experiments in order; the members of a set are inside their set.
 
@@ -249,6 +276,7 @@ def show_all(
         searches: those of the sets among them, by the key of the set.
         last_values: of the metrics of each of them, by its key, in the order of the first reports.
         annotations: of all of them.
+        caller: who asks; None: their user.
     """
     groups: dict[tuple[str, int], list[ExperimentDetail]] = {}
     for detail in details:
@@ -259,10 +287,13 @@ def show_all(
         search = None if set_id is None else searches.get(set_id)
         if set_id is None:
             view = show_experiment(
-                group[0], output, annotation=annotations.get(name_subject(group[0].experiment), NO_ANNOTATION)
+                group[0],
+                output,
+                annotation=annotations.get(name_subject(group[0].experiment), NO_ANNOTATION),
+                caller=caller,
             )
         else:
-            view = show_set(tuple(group), output, search, annotations=annotations)
+            view = show_set(tuple(group), output, search, annotations=annotations, caller=caller)
         for detail, single in zip(group, view["experiments"] or [view], strict=True):
             single["main_metric"] = _choose_main_metric(last_values.get(detail.experiment.id), search)
         views.append(view)
@@ -299,7 +330,12 @@ def exit_code_of(experiment: Experiment) -> int | None:
 
 
 def show_sample(
-    experiment: Experiment, job: Job, last: Sample | None, lines: int | None, node: str | None = None
+    experiment: Experiment,
+    job: Job,
+    last: Sample | None,
+    lines: int | None,
+    node: str | None = None,
+    caller: Caller | None = None,
 ) -> wire.SampleView:
     """Return the last sample of a job together with its requested resources.
 
@@ -309,10 +345,11 @@ def show_sample(
         last: its last sample.
         lines: the number of its lines since the server follows its log.
         node: the machine that its host has chosen for it.
+        caller: who asks; None: its user.
     """
     traffic = Traffic() if last is None or last.traffic is None else last.traffic
     return {
-        "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
+        "id": f"{name_seen(caller, experiment)}.{job.name}",
         "project": experiment.project,
         "state": job.state.value,
         "host": job.host,

@@ -25,7 +25,7 @@ from riseml.analysis.ranking import (
 from riseml.analysis.rows import Columns, ResultRow, find_varying, list_metrics, list_parameters
 from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import NotFound, UsageError
-from riseml.base.names import experiment_name, parse_id
+from riseml.base.names import CanonicalId, name_for_reader, parse_id
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL
 from riseml.model import Caller, SearchPlan
@@ -73,6 +73,7 @@ class _RowSources:
     metrics: Summaries
     runs: Mapping[int, ExperimentRun]  # by their keys in the store; empty: read later, for the shown experiments only
     annotations: Mapping[str, Annotation]  # by the names of experiments; without those about which nothing is said
+    reader: str  # the user who asks
     hidden: int  # archived experiments that are left out
     moment: datetime  # now
 
@@ -261,7 +262,7 @@ def _add_lineages(
         plan = None if outcome.set_id is None else populations.get(outcome.set_id)
         if plan is not None and outcome.sub is not None:
             number = parents.get(outcome.id)
-            parent = "" if number is None else experiment_name(outcome.number, number)
+            parent = "" if number is None else name_for_reader(sources.reader, outcome.user, outcome.number, number)
             row = row._replace(generation=find_generation(plan, outcome.sub), parent=parent)
         marked.append(row)
     return marked
@@ -305,34 +306,47 @@ def _read_values(
 
 
 def _load_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datetime, *, hides: bool) -> _RowSources:
-    outcomes = stores.outcomes.read_outcomes(user := _find_user(query, caller), _make_outcome_query(query, caller))
+    outcomes = [
+        outcome
+        for user, part in _make_outcome_queries(query, caller).items()
+        for outcome in stores.outcomes.read_outcomes(user, part)
+    ]
     if not outcomes and (query.names or not query.everything):
         absent = f"project {query.project} has no experiment"
         if query.names:
             absent = f"there is no experiment {query.names[0]}"
         raise NotFound(absent, "`riseml status -a` lists all of yours")
-    by_name = {experiment_name(outcome.number, outcome.sub): outcome for outcome in outcomes}
-    sets = {str(outcome.number) for outcome in outcomes} if query.names else frozenset()
+    reader = caller.user
+    by_name = {name_for_reader(reader, outcome.user, outcome.number, outcome.sub): outcome for outcome in outcomes}
+    sets = {_name_set(outcome, reader) for outcome in outcomes} if query.names else frozenset()
     for name in query.names:
-        canonical_id = parse_id(name)
-        if experiment_name(canonical_id.number, canonical_id.sub) not in by_name.keys() | sets:
+        if _name_wanted(parse_id(name), reader) not in by_name.keys() | sets:
             raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
-    annotations = dict(_read_annotations(by_name, user, stores))
-    hidden = _find_hidden(query, by_name, annotations) if hides else frozenset()
+    annotations = dict(_read_annotations(by_name, stores))
+    hidden = _find_hidden(query, by_name, annotations, reader) if hides else frozenset()
     by_name = {name: outcome for name, outcome in by_name.items() if name not in hidden}
     ids = [outcome.id for outcome in by_name.values()]
     needs_runs = any(name in text for text in (query.sort, *query.where, *query.columns) for name in RUN_COLUMNS)
     runs = stores.outcomes.read_runs(ids) if needs_runs else {}
-    return _RowSources(by_name, stores.metrics.read_summaries(ids), runs, annotations, len(hidden), moment)
+    return _RowSources(by_name, stores.metrics.read_summaries(ids), runs, annotations, reader, len(hidden), moment)
 
 
-def _read_annotations(
-    outcomes: Mapping[str, ExperimentOutcome], user: str, stores: Stores
-) -> Iterator[tuple[str, Annotation]]:
+def _name_set(outcome: ExperimentOutcome, reader: str) -> str:
+    return name_for_reader(reader, outcome.user, outcome.number)
+
+
+def _name_wanted(canonical_id: CanonicalId, reader: str) -> str:
+    return name_for_reader(reader, canonical_id.user or reader, canonical_id.number, canonical_id.sub)
+
+
+def _read_annotations(outcomes: Mapping[str, ExperimentOutcome], stores: Stores) -> Iterator[tuple[str, Annotation]]:
     """Yield what users say about each experiment. What they say about a set holds for its members."""
-    numbers = {outcome.number for outcome in outcomes.values()}
-    annotations = stores.annotations.load(user, numbers)
-    for name, outcome in outcomes.items() if annotations else ():
+    numbers: dict[str, set[int]] = {}
+    for outcome in outcomes.values():
+        numbers.setdefault(outcome.user, set()).add(outcome.number)
+    annotations_of = {user: stores.annotations.load(user, of_user) for user, of_user in numbers.items()}
+    for name, outcome in outcomes.items() if any(annotations_of.values()) else ():
+        annotations = annotations_of[outcome.user]
         own = annotations.get(Subject(outcome.number, outcome.sub or 0), NO_ANNOTATION)
         of_set = annotations.get(Subject(outcome.number), NO_ANNOTATION)
         merged = own.add_set(of_set) if outcome.sub else own
@@ -341,46 +355,38 @@ def _read_annotations(
 
 
 def _find_hidden(
-    query: ResultQuery, outcomes: Mapping[str, ExperimentOutcome], annotations: Mapping[str, Annotation]
+    query: ResultQuery, outcomes: Mapping[str, ExperimentOutcome], annotations: Mapping[str, Annotation], reader: str
 ) -> frozenset[str]:
     """Return the names of archived experiments that have ended and that the request does not name, by themselves or by
     their set."""
-    named = {str(parse_id(name)) for name in query.names}
+    named = {_name_wanted(parse_id(name), reader) for name in query.names}
     return frozenset(
         name
         for name, annotation in annotations.items()
         if annotation.archived and outcomes[name].state in TERMINAL
-        if named.isdisjoint((name, str(outcomes[name].number)))
+        if named.isdisjoint((name, _name_set(outcomes[name], reader)))
     )
 
 
-def _make_outcome_query(query: ResultQuery, caller: Caller) -> OutcomeQuery:
-    numbers = []
+def _make_outcome_queries(query: ResultQuery, caller: Caller) -> Mapping[str, OutcomeQuery]:
+    """Return what is wanted of each user.
+
+    Raises:
+        UsageError: a name is that of a job, or nothing is named.
+    """
+    numbers: dict[str, list[tuple[int, int | None]]] = {}
     for name in query.names:
         canonical_id = parse_id(name)
         if canonical_id.job is not None:
-            raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
-        numbers.append((canonical_id.number, canonical_id.sub))
-    everything = query.everything and query.project is None and not numbers
+            experiment = _name_wanted(canonical_id, caller.user)
+            raise UsageError(f"{name} is a job", f"name its experiment: {experiment}")
+        numbers.setdefault(canonical_id.user or caller.user, []).append((canonical_id.number, canonical_id.sub))
+    everything = query.everything and query.project is None
     if not numbers and query.project is None and not everything:
         raise UsageError("neither an experiment nor a project is named", "name one")
-    return OutcomeQuery(tuple(numbers), None if numbers else query.project, caller, everything)
-
-
-def _find_user(query: ResultQuery, caller: Caller) -> str:
-    """Return whose experiments are wanted.
-
-    Raises:
-        UsageError: those of several users, whose numbers would be the same.
-    """
-    own = query.user or caller.user
-    users = {parse_id(name).user or own for name in query.names} or {own}
-    if len(users) > 1:
-        raise UsageError(
-            f"one table has experiments of one user, and these are of {', '.join(sorted(users))}",
-            "ask for those of each user",
-        )
-    return users.pop()
+    if not numbers:
+        return {query.user or caller.user: OutcomeQuery((), query.project, caller, everything)}
+    return {user: OutcomeQuery(tuple(of_user), None, caller) for user, of_user in numbers.items()}
 
 
 def _make_row(name: str, outcome: ExperimentOutcome, sources: _RowSources) -> ResultRow:

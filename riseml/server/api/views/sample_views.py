@@ -7,18 +7,20 @@ from collections.abc import Iterable
 from typing import cast
 
 from riseml import wire
-from riseml.base.names import experiment_name
-from riseml.model import Experiment, Job
+from riseml.control.visible_names import name_seen
+from riseml.model import Caller, Experiment, Job
 from riseml.store.samples.sample_rows import AMOUNTS, SampleRow, resample_rows
 
 
-def show_job_samples(experiment: Experiment, job: Job, rows: Iterable[SampleRow], step: int) -> wire.JobSamples:
-    """Return the use of a job, as means of `step` seconds."""
+def show_job_samples(
+    experiment: Experiment, job: Job, rows: Iterable[SampleRow], step: int, caller: Caller | None = None
+) -> wire.JobSamples:
+    """Return the use of a job, as means of `step` seconds, for a caller; None: its user asks."""
     means = list(resample_rows(rows, 0, step))
     columns = zip(AMOUNTS, zip(*(row.amounts for row in means), strict=True), strict=True)
     amounts = {name: [_round_amount(value) for value in column] for name, column in columns}
     view = {
-        "id": f"{experiment_name(experiment.number, experiment.sub)}.{job.name}",
+        "id": f"{name_seen(caller, experiment)}.{job.name}",
         "project": experiment.project,
         "state": job.state.value,
         "host": job.host,

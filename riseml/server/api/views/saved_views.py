@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from riseml import wire
-from riseml.base.names import experiment_name
 from riseml.base.states import TERMINAL
 from riseml.control.saving import find_attempt
 from riseml.data_stores.save_manifest import measure_files
@@ -40,12 +39,12 @@ def show_saved_summary(experiment: Experiment, saver: OutputSaver) -> wire.Saved
     }
 
 
-def show_saved(experiment: Experiment, saver: OutputSaver, summary: wire.SavedSummary) -> wire.SavedView:
-    """Return what is saved of an output, file by file."""
+def show_saved(experiment: Experiment, name: str, saver: OutputSaver, summary: wire.SavedSummary) -> wire.SavedView:
+    """Return what is saved of an output, file by file. `name`: of the experiment for who asks."""
     note = saver.read_note(experiment)
     return {
         **summary,
-        "id": experiment_name(experiment.number, experiment.sub),
+        "id": name,
         "manifest": [
             {
                 "path": file.path,

@@ -6,6 +6,8 @@ import math
 
 import sqlalchemy as sa
 
+from riseml.base.roles import Role, Scope
+from riseml.model import Caller
 from riseml.planning.plan import first_jobs
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
@@ -32,6 +34,8 @@ def test_last_values_are_found_in_what_an_earlier_version_stored(
         count_given_lines_again(connection, "0010")
     database.close()
     again = Database(store)
-    found = {one: value for one, (_, _, value) in LastValues(again).read_values("ann", ODD_NAME).items()}
-    assert found == {one: None if math.isnan(value) else -value for one, value in values.items()}
+    caller = Caller(ANN, Role.MEMBER, Scope.READ)
+    found = {sub: value for _, _, sub, value in LastValues(again).read_values(ODD_NAME, caller, of_all=False)}
+    subs = {one.experiment.id: one.experiment.sub for one in details}
+    assert found == {subs[one]: None if math.isnan(value) else -value for one, value in values.items()}
     again.close()

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
+from riseml.base.errors import Unauthenticated
+from riseml.base.roles import Role
+from riseml.model import Caller
 from riseml.server.api.routes.server_routes import follow_feed
 from riseml.server.reconcile.notifier import Notifier
 from riseml.store.changes import ChangeLog
@@ -37,7 +41,7 @@ async def read(feed: AsyncIterator[bytes]) -> tuple[str, Any]:
 def test_the_feed_tells_changes_and_growth() -> None:
     async def run() -> None:
         notifier = Notifier()
-        feed = follow_feed(notifier, KnownChanges(), "now", "", ME)
+        feed = follow_feed(notifier, KnownChanges(), "now", "", lambda: ME)
         assert await read(feed) == ("7-0@now", {"changed": [], "grown": [], "reset": False})
         assert notifier.count_feeds() == 1
         notifier.publish_records(3)
@@ -51,9 +55,49 @@ def test_the_feed_tells_changes_and_growth() -> None:
     asyncio.run(run())
 
 
+def test_the_feed_asks_for_the_rights_of_the_moment() -> None:
+    """A user who has left a project hears nothing more of it, and one whose key has ended hears nothing at all."""
+
+    class SharedChanges(KnownChanges):
+        looks = 0
+
+        def name_experiments(self, keys: Any, caller: Any) -> dict[int, str]:
+            self.looks += 1
+            return {key: f"paul.{key}" for key in keys if caller.projects}
+
+    async def run() -> None:
+        notifier = Notifier()
+        member = replace(ME, projects=(("vision", Role.VIEWER),))
+        answers: list[Caller | None] = [member, member, ME, member, None]
+
+        def ask() -> Caller:
+            caller = answers.pop(0)
+            if caller is None:
+                raise Unauthenticated("this key is not valid")
+            return caller
+
+        changes = SharedChanges()
+        feed = follow_feed(notifier, changes, "now", "", ask)
+        await read(feed)
+        for key in (3, 4):
+            notifier.publish_records(key)
+            if key == 3:
+                assert (await read(feed))[1]["changed"] == ["paul.3"]
+        following = asyncio.ensure_future(read(feed))
+        while changes.looks < 2:
+            await asyncio.sleep(0)
+        assert not following.done(), "nothing is said of 4, which is not visible now"
+        notifier.publish_records(5)
+        assert (await following)[1]["changed"] == ["paul.5"], "and what is visible again is told"
+        notifier.publish_records(6)
+        assert [event async for event in feed] == []
+
+    asyncio.run(run())
+
+
 def test_a_cursor_goes_on_and_one_of_another_server_begins_again() -> None:
     async def first(cursor: str) -> Any:
-        feed = follow_feed(Notifier(), KnownChanges(), "now", cursor, ME)
+        feed = follow_feed(Notifier(), KnownChanges(), "now", cursor, lambda: ME)
         found = await read(feed)
         await feed.aclose()
         return found[1]
@@ -68,14 +112,14 @@ def test_a_cursor_goes_on_with_what_was_notified_while_no_stream_was_there() -> 
 
     async def run() -> Any:
         notifier = Notifier()
-        feed = follow_feed(notifier, KnownChanges(), "now", "", ME)
+        feed = follow_feed(notifier, KnownChanges(), "now", "", lambda: ME)
         await read(feed)
         notifier.publish_lines(4)
         cursor, _ = await read(feed)
         await feed.aclose()
         notifier.publish_lines(5)
         notifier.publish_records(6)
-        return (await read(follow_feed(notifier, KnownChanges(), "now", cursor, ME)))[1]
+        return (await read(follow_feed(notifier, KnownChanges(), "now", cursor, lambda: ME)))[1]
 
     assert asyncio.run(run()) == {"changed": ["6.1"], "grown": ["5.1"], "reset": False}
 
@@ -83,7 +127,7 @@ def test_a_cursor_goes_on_with_what_was_notified_while_no_stream_was_there() -> 
 def test_too_many_changes_are_a_reset() -> None:
     async def run() -> Any:
         notifier = Notifier()
-        feed = follow_feed(notifier, KnownChanges(), "now", "", ME)
+        feed = follow_feed(notifier, KnownChanges(), "now", "", lambda: ME)
         await read(feed)
         for key in range(600):
             notifier.publish_records(key)

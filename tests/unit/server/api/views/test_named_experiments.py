@@ -16,6 +16,7 @@ from riseml.base.settings import Settings
 from riseml.server.api.views.named_experiments import show_changed_details, show_details
 from riseml.server.app import make_application
 from riseml.store.metrics.metric_store import MetricStore
+from tests.support.callers import ME
 from tests.unit.server.api.conftest import close_all
 from tests.unit.store.submissions import submit
 
@@ -34,6 +35,6 @@ def test_a_kill_that_was_written_is_answered_without_metrics(tmp_path: Path) -> 
     unreadable = UnreadableMetrics(made.database, services.stores.logs)
     away = replace(services, stores=replace(services.stores, metrics=unreadable))
     with pytest.raises(StoreError):
-        show_details(details, parse_id("1"), away)
-    assert show_changed_details(details, parse_id("1"), away) == show_details(details, parse_id("1"), services)
+        show_details(details, parse_id("1"), away, ME)
+    assert show_changed_details(details, parse_id("1"), away, ME) == show_details(details, parse_id("1"), services, ME)
     close_all(made)

@@ -48,7 +48,7 @@ def test_an_output_without_a_copy(
     assert summary is not None
     assert (summary["state"], summary["files"], summary["saved_at"]) == (saved, 0, None)
     assert summary["place"] == f"s3://bucket/runs/{output_folder(experiment)}"
-    assert show_saved(ended, saver, summary)["manifest"] == []
+    assert show_saved(ended, "1", saver, summary)["manifest"] == []
 
 
 def test_a_file_without_the_section_saves_nothing(saver: OutputSaver) -> None:
