@@ -178,17 +178,22 @@ def _remember(values: dict[Key, Value], key: Key, value: Value) -> None:
         del values[next(iter(values))]
 
 
+def bind_rights(
+    role: Role, projects: tuple[tuple[str, Role], ...], bound: str | None
+) -> tuple[Role, tuple[tuple[str, Role], ...]]:
+    """Return the role and the projects that are left of those of a user by a key; `bound`: its project; None: all."""
+    if bound is None:
+        return role, projects
+    if role is Role.ADMIN:
+        return Role.MEMBER, ((bound, Role.MAINTAINER),)
+    return role, tuple((name, its_role) for name, its_role in projects if name == bound)
+
+
 def _make_caller(look: _Look, address: str) -> Caller:
     """Return who calls. A key that is bound to a project opens no other one, and nothing that is an admin's."""
     holder = look.holder
-    role = holder.user.role
-    projects = holder.projects
     bound = holder.key.project
-    if bound is not None:
-        projects = tuple((name, its_role) for name, its_role in projects if name == bound)
-        if role is Role.ADMIN:
-            role = Role.MEMBER
-            projects = ((bound, Role.MAINTAINER),)
+    role, projects = bind_rights(holder.user.role, holder.projects, bound)
     return Caller(
         owner=look.owner,
         role=role,

@@ -17,6 +17,7 @@ from riseml.base.errors import NotFound
 from riseml.base.records import dataclass
 from riseml.base.roles import Scope
 from riseml.model import Caller, Owner
+from riseml.server.gate.key_authenticator import bind_rights
 from riseml.server.gate.key_gate import Authenticator
 from riseml.store.accounts import AccountStore, ApiKey, User
 from riseml.store.sessions import Session, SessionStore
@@ -103,11 +104,13 @@ class SessionAuthenticator:
             return None
         if user.disabled or not (key is None or self._is_usable(key, session)):
             return None
+        memberships = self._parts.projects.list_memberships(user.name)
+        role, projects = bind_rights(user.role, memberships, None if key is None else key.project)
         return Caller(
             owner=self._parts.find_owner(user),
-            role=user.role,
+            role=role,
             scope=Scope.ADMIN if key is None else key.scope,
-            projects=self._parts.projects.list_memberships(user.name),
+            projects=projects,
             project=None if key is None else key.project,
         )
 

@@ -57,6 +57,19 @@ def test_a_browser_logs_in_with_a_key_and_may_do_what_the_key_may(team: TeamServ
     ]
 
 
+def test_a_session_of_a_key_that_is_bound_to_a_project_has_nothing_of_an_admin(team: TeamServer) -> None:
+    """As a request with the key itself: else whoever finds the key of a project would log in as an admin."""
+    for project in "vision", "words":
+        team.projects.add_project(project, START)
+        team.projects.put_member(project, "ann", Role.VIEWER)
+    for role, left in ((Role.MEMBER, Role.VIEWER), (Role.ADMIN, Role.MAINTAINER)):
+        team.accounts.change_user("ann", UserChange(role=role))
+        cookie, session = team.log_in(team.accounts.add_key(KeyRequest("ann", project="vision"), START).secret)
+        assert team.ask_proven(cookie, session).status == 200
+        caller = get_caller(team.api.scopes[-1])
+        assert (caller.role, caller.projects) == (Role.MEMBER, (("vision", left),))
+
+
 def test_a_cookie_alone_and_a_proof_alone_do_nothing(team: TeamServer) -> None:
     cookie, session = team.log_in(team.key)
     unproven = team.ask("GET", "/api/v1/server", cookie)
