@@ -7,21 +7,26 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import uvicorn
 from playwright.sync_api import Browser, Page
 
 from riseml.base.roles import Role
-from riseml.model import Owner
+from riseml.base.states import State
+from riseml.model import Experiment, Owner
+from riseml.planning.plan import first_jobs
 from riseml.server.app import Application
 from riseml.server.clock import now
 from riseml.server.http_config import configure_http
 from riseml.server.team_page import make_team_gate
 from riseml.store.accounts import User
+from riseml.store.insertion import NewExperiments
 from tests.support.authority import Authority
 from tests.support.ports import find_free_port
 from tests.support.web_scene import WAIT, go
+from tests.unit.control.simulation import make_plan
 from tests.unit.server.stored_experiments import open_application
 
 
@@ -53,6 +58,24 @@ class TeamPage:
 
     async def _serve(self) -> None:
         await self._server.serve(sockets=[self._listener])
+
+    def add_experiment(self, user: str, team_project: str | None = None) -> None:
+        """Store an experiment of a user."""
+        owner = _find_owner(self.accounts.load_user(user))
+        plan = make_plan("train")
+        new = NewExperiments(owner, "toaster", "", "", ((plan, first_jobs(plan)),), team_project=team_project)
+        self.application.services.stores.experiments.add_experiments(new, now())
+
+    def find(self, user: str, number: int) -> Experiment:
+        """Return an experiment of a user."""
+        return self.application.services.stores.experiments.find_by_number(user, number)[0].experiment
+
+    def set_state(self, user: str, number: int, state: State) -> None:
+        """Store that an experiment is in a state, as the loop does, and tell it to the pages."""
+        experiment = self.find(user, number)
+        after = replace(experiment, state=state, started_at=now())
+        assert self.application.services.stores.experiments.save_decision(experiment, after, now())
+        self.application.services.loops.notifier.publish_records(experiment.id)
 
     def close(self) -> None:
         self._server.should_exit = True

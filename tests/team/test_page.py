@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from riseml.base.roles import Role
+from riseml.base.states import State, Wanted
 from riseml.server.clock import now
 from tests.support.team_page import TeamPage, serve_team
 from tests.support.web_scene import WAIT, find_barriers, open_browser, show
@@ -76,14 +78,96 @@ def test_a_revoked_session_ends_an_open_page(team: TeamPage, browser: Browser) -
     other.context.close()
 
 
-def test_an_experiment_of_another_user_is_never_taken_for_one_of_ones_own(team: TeamPage, browser: Browser) -> None:
-    """Both users may have an experiment 1: what the page offered for paul.1 would be done to the own one."""
-    page = team.open(browser, "/experiments/paul.1")
-    log_in(page, team.keys["root-of-team"])
-    expect(page.get_by_text("this one belongs to another user")).to_be_visible()
-    expect(page.get_by_text("riseml show paul.1")).to_be_visible()
-    expect(page.get_by_role("button", name="Kill")).to_have_count(0)
+@pytest.fixture(scope="module")
+def shared(team: TeamPage) -> TeamPage:
+    """The server with experiments: ann.1 and paul.2 are theirs alone, ann sees paul.1 in the project vision."""
+    projects = team.application.services.stores.team_projects
+    projects.add_project("vision", now())
+    projects.put_member("vision", "paul", Role.MEMBER)
+    projects.put_member("vision", "ann", Role.VIEWER)
+    team.add_experiment("paul", "vision")
+    team.add_experiment("paul")
+    team.add_experiment("ann")
+    return team
+
+
+def list_rows(page: Page) -> Locator:
+    return page.locator("tbody tr[data-id]")
+
+
+def test_an_address_opens_after_the_login_and_shows_what_its_reader_may_do(shared: TeamPage, browser: Browser) -> None:
+    """Both users have an experiment 1: what the page offers for paul.1 must not be done to the own one."""
+    page = shared.open(browser, "/experiments/paul.1")
+    log_in(page, shared.keys["ann"])
+    expect(page.get_by_role("heading", name="Experiment paul.1")).to_be_visible()
+    expect(page.get_by_text("of paul, in project vision")).to_be_visible()
+    for name in ("Kill", "Star", "Archive", "Describe"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled()
+    expect(page.get_by_role("button", name="Kill")).to_have_attribute(
+        "title", "paul.1 is paul's: paul, a maintainer of vision or an admin may do this"
+    )
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("textbox", name="Link")).to_have_value(f"{shared.origin}/experiments/paul.1")
+    expect(page.get_by_role("dialog")).to_contain_text("the members and viewers of project vision")
     assert find_barriers(page) == []
-    show(page, "/experiments/root-of-team.1")
-    expect(page.get_by_role("alert")).to_contain_text("there is no experiment 1")
+    page.keyboard.press("Escape")
+    for tab in ("Log", "Files", "Configuration", "Explain"):
+        page.get_by_role("link", name=tab, exact=True).click()
+        assert page.url.startswith(f"{shared.origin}/experiments/paul.1/")
+        expect(page.get_by_role("heading", name="Experiment paul.1")).to_be_visible()
+    show(page, "/experiments/ann.1")
+    expect(page.get_by_role("heading", name="Experiment 1")).to_contain_text("Experiment 1")
+    expect(page.get_by_role("button", name="Kill")).to_be_enabled()
+    absent = {}
+    for name in ("paul.2", "paul.77"):
+        show(page, f"/experiments/{name}")
+        expect(page.get_by_role("heading", name=f"No experiment {name}")).to_be_visible()
+        absent[name] = page.get_by_role("alert").inner_text().replace(name, "ID")
+        assert find_barriers(page) == []
+    assert absent["paul.2"] == absent["paul.77"], "what is hidden reads as what does not exist"
+    page.context.close()
+
+
+def test_the_list_shows_ones_own_those_of_a_project_or_all(shared: TeamPage, browser: Browser) -> None:
+    page = shared.open(browser)
+    log_in(page, shared.keys["ann"])
+    rows = list_rows(page)
+    choice = page.get_by_label("Whose experiments")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_have_attribute("data-id", "1")
+    choice.select_option("all that I see")
+    expect(rows).to_have_count(2)
+    assert page.url.endswith("?of=all")
+    shared.set_state("paul", 1, State.RUNNING)
+    expect(page.locator("tr[data-id='paul.1']")).to_contain_text("running")
+    expect(page.locator("tr[data-id='paul.1']")).to_contain_text("toaster of paul")
+    assert find_barriers(page) == []
+    for name in ("1", "paul.1"):
+        page.get_by_label(f"Select {name}", exact=True).click()
+    expect(page.get_by_role("button", name="Kill")).to_be_disabled()
+    page.get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("heading", name="Comparison")).to_be_visible()
+    expect(page.get_by_role("link", name="paul.1")).to_be_visible()
+    show(page, "/?of=project%3Avision")
+    expect(choice).to_have_value("project:vision")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_have_attribute("data-id", "paul.1")
+    show(page, "/?of=all&filter=user%3Aann")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_have_attribute("data-id", "1")
+    assert "paul.2" not in page.content()
+    page.context.close()
+
+
+def test_an_admin_sees_and_ends_what_users_have(shared: TeamPage, browser: Browser) -> None:
+    page = shared.open(browser, "/?of=all")
+    log_in(page, shared.keys["root-of-team"])
+    expect(list_rows(page)).to_have_count(3)
+    page.get_by_role("link", name="paul.2").click()
+    expect(page.get_by_role("heading", name="Experiment paul.2")).to_be_visible()
+    page.get_by_role("button", name="Kill").click()
+    page.get_by_role("dialog").get_by_role("button", name="Kill").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert [shared.find("paul", number).wanted for number in (1, 2)] == [Wanted.RUN, Wanted.KILL]
+    assert shared.find("ann", 1).wanted is Wanted.RUN
     page.context.close()

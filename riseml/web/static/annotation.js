@@ -4,6 +4,7 @@
 import { post } from "./api.js";
 import { make } from "./dom.js";
 import { ask } from "./parts.js";
+import { explainRights, guard } from "./rights.js";
 
 /** @import { AnnotationChange, ExperimentView } from "../wire.js" */
 
@@ -27,7 +28,7 @@ export function makeLabelActions(view) {
   const star = make("button", { type: "button", "data-action": "star", "aria-pressed": String(Boolean(view.starred)), "aria-label": "Star", onclick: () => changeNow(view, { starred: !view.starred }) }, view.starred ? "★" : "☆");
   const edit = make("button", { type: "button", "data-action": "describe", onclick: () => askLabels(view) }, "Describe");
   const archive = make("button", { type: "button", "data-action": "archive", onclick: () => askArchive(view) }, view.archived ? "Unarchive" : "Archive");
-  return [star, edit, archive];
+  return guard([star, edit, archive], explainRights(view));
 }
 
 /** @param {ExperimentView} view @param {AnnotationChange} body */

@@ -4,7 +4,7 @@
 import { get } from "./api.js";
 import { showSoon } from "./experiment.js";
 import { make } from "./dom.js";
-import { makeTable } from "./parts.js";
+import { linkTo, makeTable } from "./parts.js";
 
 /** @import { Capsule, ExperimentView, GitState, JobEnvironment } from "../wire.js" */
 
@@ -47,11 +47,17 @@ function makeFacts(capsule, view) {
     ["Its digest", view.image_digest ?? ""],
     ["Code", capsule.code.digest.slice(0, 12)],
     ["Commit", git ? `${git.revision.slice(0, 12)}${describeState(git)}` : ""],
-    ["Output", view.output],
+    ["Output", view.output && showOutput(view)],
     ["Repeats", capsule.rerun_of ?? ""],
     ...Object.entries(capsule.parameters).map(([name, value]) => [`Parameter ${name}`, value]),
   ];
   return makeTable(["What", "Value"], rows.filter(([, value]) => value), { caption: "Facts" });
+}
+
+/** @param {ExperimentView} view @returns {import("./parts.js").Cell} where the user finds its output */
+function showOutput({ id, output }) {
+  if (!output.startsWith("output://")) return output;
+  return [make("a", { href: linkTo(id, "files") }, "Files"), ", or ", make("code", {}, `riseml cp ${output} DIR`)];
 }
 
 /** @param {string} text @param {string} label */

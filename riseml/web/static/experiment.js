@@ -2,7 +2,7 @@
 /** The view of one experiment or one set: its present state, its parts under tabs, and its actions. */
 
 import { makeLabelActions, makeLabels, makeNote } from "./annotation.js";
-import { get } from "./api.js";
+import { ApiError, get, isTeam } from "./api.js";
 import { showConfig } from "./config.js";
 import { fill, make } from "./dom.js";
 import { countNoun } from "./format.js";
@@ -13,9 +13,10 @@ import { showLog } from "./log.js";
 import { showOverview } from "./overview.js";
 import { hasEnded, linkTo, makeAge, makeLink, makeProblem, makeRunTime, makeState } from "./parts.js";
 import { makeProgress, makeRemarks, showInTitle } from "./progress.js";
+import { explainRights, guard, isForeign, makeShareButton, readMe } from "./rights.js";
 import { showSet } from "./set.js";
 import { showShell } from "./shell.js";
-import { numberOf } from "./store.js";
+import { topOf } from "./store.js";
 import { makeBoardLink } from "./tensorboard.js";
 
 /** @import { ExperimentView } from "../wire.js" */
@@ -42,16 +43,17 @@ const TABS = {
 
 /** @param {HTMLElement} main @param {import("./app.js").Page} page */
 export async function showExperiment(main, page) {
-  const [, user, id] = /^(?:([^\d.][^.]*)\.)?(.*)$/s.exec(page.parts[1]) ?? ["", "", page.parts[1]];
-  if (user && (await get("/whoami", {}, page.signal)).user !== user) {
-    fill(main, showForeign(page.parts[1]));
-    return;
-  }
+  const id = await findId(page.parts[1], page.signal);
   const part = page.parts[2] ?? "";
   const head = make("div", { class: "head" });
   const place = make("div", { class: "tab" });
   const changes = page.feed.collect(page.signal);
-  const shown = { id, view: await readExperiment(id, page.signal), signal: page.signal, feed: page.feed, place };
+  const view = await readExperiment(id, page.signal).catch((error) => {
+    if (error instanceof ApiError && error.status === 404) return showAbsent(main, page.parts[1], error);
+    throw error;
+  });
+  if (!view) return;
+  const shown = { id, view, signal: page.signal, feed: page.feed, place };
   const isSet = shown.view.type === "set";
   const tab = isSet ? { show: showSet } : (Object.hasOwn(TABS, part) ? TABS[part] : TABS[""]);
   fill(main, head, isSet ? null : makeTabs(id, part), place);
@@ -65,7 +67,7 @@ export async function showExperiment(main, page) {
   keepProgress(() => shown.view, refresh, page.signal);
   changes.passTo(({ changed, grown, reset }) => {
     const own = shown.view.id; // without the job that the address may name
-    const concerns = (/** @type {string} */ one) => one === own || (isSet && numberOf(one) === numberOf(own));
+    const concerns = (/** @type {string} */ one) => one === own || (isSet && topOf(one) === own);
     if (reset || changed.some(concerns)) refresh();
     if (reset || grown.some(concerns)) news.grow?.();
   });
@@ -85,12 +87,24 @@ function keepProgress(find, refresh, signal) {
 }
 
 /**
- * The parts and actions of the view name an experiment without its user, and so the caller's own.
- * @param {string} id of an experiment of another user
+ * Return the ID that an address names: without the user where they use the page, as in the answers of the server.
+ * @param {string} text
+ * @param {AbortSignal} signal
  */
-function showForeign(id) {
-  const how = make("p", {}, "On the command line ", make("code", {}, `riseml show ${id}`), " and ", make("code", {}, `riseml logs ${id}`), " show it, if it is shared with you.");
-  return make("section", {}, make("h1", {}, id), make("p", { class: "sentence" }, "This page shows your own experiments, and this one belongs to another user."), how);
+async function findId(text, signal) {
+  const [user, ...rest] = text.split(".");
+  return isForeign(text) && rest.length && (await readMe(signal)).user === user ? rest.join(".") : text;
+}
+
+/**
+ * Say that there is no such experiment: the same for one that the user does not see and for one that is not there.
+ * @param {HTMLElement} main
+ * @param {string} id
+ * @param {ApiError} error
+ */
+function showAbsent(main, id, error) {
+  const reasons = "Either it does not exist, or it is not shared with you. Its user shares it by running it in a team project in which you are, or an admin makes you a member of its project.";
+  fill(main, make("section", { role: "alert" }, make("h1", {}, `No experiment ${id}`), make("p", { class: "sentence" }, `${error.message}.`), isTeam && make("p", {}, reasons), make("p", {}, make("a", { href: "/" }, "Experiments"))));
 }
 
 /** @param {string} id @param {AbortSignal} signal */
@@ -108,10 +122,10 @@ function makeTabs(id, part) {
 
 /** @param {HTMLElement} head @param {ExperimentView} view */
 function fillHead(head, view) {
-  const set = view.id.includes(".") && make("span", { class: "soft" }, " of set ", makeLink(String(numberOf(view.id))));
+  const set = view.id !== topOf(view.id) && make("span", { class: "soft" }, " of set ", makeLink(topOf(view.id)));
   const kind = view.type === "set" ? "Set" : view.type === "experiment" ? "Experiment" : view.type;
   const title = make("h1", {}, `${kind} ${view.id}`, make("span", { class: "soft" }, ` ${view.project}`), makeLabels(view));
-  const times = make("p", { class: "soft facts" }, make("span", {}, "submitted ", makeAge(view.created_at)), view.started_at && make("span", {}, "ran for ", makeRunTime(view)), set);
+  const times = make("p", { class: "soft facts" }, isTeam && make("span", {}, `of ${view.user}`, view.team_project ? `, in project ${view.team_project}` : ""), make("span", {}, "submitted ", makeAge(view.created_at)), view.started_at && make("span", {}, "ran for ", makeRunTime(view)), set);
   const sentence = make("p", { class: "sentence", role: "status" }, makeState(view.state), make("span", {}, describe(view)));
   fill(head, make("div", { class: "line" }, title, makeActions(view)), sentence, makeProgress(view), makeRemarks(view), times, makeNote(view));
   showInTitle(view);
@@ -133,8 +147,12 @@ export function describe(view) {
 /** @param {ExperimentView} view */
 function makeActions(view) {
   const isDone = hasEnded(view.state) && (!view.search || view.search.end);
-  const board = view.type === "tensorboard" ? !isDone : view.type !== "notebook" && view.started_at;
-  return make("div", { class: "actions" }, board && makeBoardLink([view.id]), makeMainActions(view), makeLabelActions(view));
+  const board = !isForeign(view.id) && (view.type === "tensorboard" ? !isDone : view.type !== "notebook" && view.started_at);
+  const buttons = makeMainActions(view).filter((button) => button !== null);
+  const reruns = buttons.filter((button) => button.dataset.action === "rerun"); // of all that the user sees, as their own
+  guard(buttons.filter((button) => !reruns.includes(button)), explainRights(view));
+  if (isTeam) readMe().then(({ role, scope }) => guard(reruns, role === "viewer" || scope === "read" ? "You are a viewer of this server, or have logged in with a key that only looks" : ""), () => {});
+  return make("div", { class: "actions" }, board && makeBoardLink([view.id]), buttons, makeLabelActions(view), makeShareButton(view));
 }
 
 /**

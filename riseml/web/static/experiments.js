@@ -10,7 +10,8 @@ import { countGpus, explainNothing, listHosts, listNames, parseFilter, showsArch
 import { countNoun, formatNumber } from "./format.js";
 import { ask, findRunStart, hasEnded, linkTo, makeAge, makeProblem, makeRunTime, makeState } from "./parts.js";
 import { describeBriefly } from "./progress.js";
-import { ExperimentList, numberOf } from "./store.js";
+import { explainRights, guard, isForeign, makeScopeChoice, readScope } from "./rights.js";
+import { ExperimentList, numberOf, topOf } from "./store.js";
 import { makeBoardLink } from "./tensorboard.js";
 import { VirtualRows } from "./virtual.js";
 
@@ -28,7 +29,7 @@ const RANK = { RUNNING: 0, STARTING: 1, PENDING: 2, BUILDING: 3, CREATED: 4, FAI
 const COLUMNS = [
   { key: "id", label: "ID", class: "id", value: idValue, cell: (row, table) => table.makeName(row) },
   { key: "state", label: "State", value: ({ view }) => RANK[/** @type {keyof typeof RANK} */ (view.state)], cell: ({ view }) => [makeState(view.state), view.progress ? ` ${describeBriefly(view.progress)}` : ""] },
-  { key: "project", label: "Project", class: "project", value: ({ view }) => view.project, cell: ({ view }) => view.project },
+  { key: "project", label: "Project", class: "project", value: ({ view }) => view.project, cell: ({ view }) => [view.project, isForeign(view.id) && make("span", { class: "soft" }, ` of ${view.user}`)] },
   { key: "parameters", label: "Parameters", class: "parameters optional", value: describe, cell: (row) => [makeLabels(row.view), describe(row)] },
   { key: "metric", label: "Metric", class: "metric", value: (row, table) => table.metricValue(row), cell: (row, table) => table.makeMetric(row) },
   { key: "age", label: "Age", class: "number narrow", value: ({ view }) => -Date.parse(view.created_at), cell: ({ view }) => makeAge(view.created_at) },
@@ -39,7 +40,7 @@ const COLUMNS = [
 
 /** @param {Row} row */
 function idValue({ view }) {
-  return numberOf(view.id) + Number(view.id.split(".")[1] ?? 0) / 1e6;
+  return numberOf(view.id) + Number(view.id.slice(topOf(view.id).length + 1) || 0) / 1e6;
 }
 
 /** @param {Row} row */
@@ -75,12 +76,12 @@ class ExperimentTable {
   /** @param {HTMLElement} main @param {import("./app.js").Page} page */
   constructor(main, page) {
     this.page = page;
-    this.list = new ExperimentList(page.feed);
     /** @type {Set<string>} */
     this.selected = new Set();
     /** @type {Set<string>} sets that are unfolded */
     this.open = new Set();
     const query = new URLSearchParams(location.search);
+    this.list = new ExperimentList(page.feed, readScope(query));
     this.filter = query.get("filter") ?? "";
     this.sort = query.get("sort") ?? "-id";
     this.metric = query.get("metric") ?? ""; // the metric of the column; empty: the first one of each row
@@ -110,12 +111,19 @@ class ExperimentTable {
   /** @param {HTMLElement} main */
   arrange(main) {
     const label = make("label", { class: "filter", for: "filter" }, make("span", { class: "hidden" }, "Filter"), this.input);
-    fill(main, make("div", { class: "bar" }, make("h1", {}, "Experiments"), label, make("label", { class: "wide-only" }, "Metric ", this.picker), this.count, this.actions), this.note, this.scroller);
+    fill(main, make("div", { class: "bar" }, make("h1", {}, "Experiments"), makeScopeChoice(this.list.scope, (scope) => this.chooseScope(scope)), label, make("label", { class: "wide-only" }, "Metric ", this.picker), this.count, this.actions), this.note, this.scroller);
     document.addEventListener("keydown", (event) => this.onKey(event), { signal: this.page.signal });
     this.showMetrics();
     this.follow();
     this.showHeads();
     if (this.sort.endsWith("metric") && !this.metric) this.chooseFirstMetric().then(() => this.update());
+  }
+
+  /** @param {import("./rights.js").Scope} scope */
+  chooseScope(scope) {
+    this.clear();
+    this.list.choose(scope).catch((error) => fill(this.note, makeProblem(error)));
+    this.remember();
   }
 
   /** Follow the values of the metrics that the column and the filter name. */
@@ -208,6 +216,7 @@ class ExperimentTable {
   /** Write filter and order into the address, which the user can send to others. */
   remember() {
     const query = new URLSearchParams();
+    if (this.list.scope.query) query.set("of", this.list.scope.query);
     if (this.filter) query.set("filter", this.filter);
     if (this.sort !== "-id") query.set("sort", this.sort);
     if (this.metric) query.set("metric", this.metric);
@@ -349,7 +358,9 @@ class ExperimentTable {
     const compare = make("a", { class: "button", href: `/compare?${ids.map((id) => `of=${encodeURIComponent(id)}`).join("&")}` }, "Compare");
     const kill = make("button", { type: "button", class: "danger", onclick: () => this.kill(ids) }, "Kill");
     const clear = make("button", { type: "button", onclick: () => this.clear() }, "Clear");
-    fill(this.actions, make("span", { class: "soft" }, `${ids.length} selected`), ids.length > 1 && (isTooMany ? many : compare), makeBoardLink(ids), kill, clear);
+    const fixed = this.rows.find((row) => this.selected.has(row.id) && explainRights(row.view));
+    guard([kill], fixed ? explainRights(fixed.view) : "");
+    fill(this.actions, make("span", { class: "soft" }, `${ids.length} selected`), ids.length > 1 && (isTooMany ? many : compare), !ids.some(isForeign) && makeBoardLink(ids), kill, clear);
   }
 
   clear() {

@@ -261,7 +261,7 @@ function makeSeries({ id, step, at, mean, min, max, not_finite: lost }, stopped)
 export function listBest(experiments, metric, goal) {
   const ended = experiments.flatMap((one) => {
     const value = bestOf(one, metric, goal);
-    return one.ended_at && value !== null ? [{ end: one.ended_at, trial: Number(one.id.split(".")[1] ?? 0), value }] : [];
+    return one.ended_at && value !== null ? [{ end: one.ended_at, trial: Number(one.id.split(".").at(-1)), value }] : [];
   });
   ended.sort((one, other) => one.end.localeCompare(other.end) || one.trial - other.trial); // ends are whole seconds
   const sorted = ended.map(({ value }) => value).sort((one, other) => one - other);

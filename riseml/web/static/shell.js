@@ -4,6 +4,7 @@
 import { openSocket } from "./api.js";
 import { fill, make, setText } from "./dom.js";
 import { makeProblem } from "./parts.js";
+import { explainRights } from "./rights.js";
 import { LONGEST_PIECE, WINDOW, decodeMessage, encodeGrant, encodeInput, encodeShell, encodeSize } from "./stream_messages.js";
 import { loadModule, loadStyle } from "./vendor.js";
 
@@ -43,7 +44,9 @@ class ShellView {
       fill(this.jobs, running.map((job) => make("option", { value: job.id, selected: job.id === chosen }, job.name)));
     }
     this.jobs.disabled = !names.length || this.session !== null;
-    this.button.disabled = !names.length || this.session !== null;
+    const reason = explainRights(view);
+    this.button.disabled = !names.length || this.session !== null || reason !== "";
+    this.button.title = reason;
     if (!names.length && !this.session) setText(this.state, "No job of this experiment runs.");
     else if (this.state.textContent?.startsWith("No job")) setText(this.state, "");
   }

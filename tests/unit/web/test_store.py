@@ -119,7 +119,60 @@ def test_many_changes_are_read_without_all_experiments_and_however_old_they_are(
       return { experiments };
     });
     list.signal = signal;
-    await list.readNumbers(Array.from({ length: 30 }, (_, at) => 3000 + 20 * at));
-    return [sent, list.views.size, [3000, 3580].every((number) => list.views.has(number))];
+    await list.readChanged(Array.from({ length: 30 }, (_, at) => String(3000 + 20 * at)));
+    return [sent, list.views.size, ["3000", "3580"].every((id) => list.views.has(id))];
     """  # noqa: E501  # one answer
     assert run_page(LIST + change) == [581, 581, True]
+
+
+TEAM = """
+const { ExperimentList, numberOf, topOf } = await import("./store.js");
+const projects = new Map([["7", ""], ["paul.3", "vision"], ["ann.2", "words"], ["paul.1", "vision"]]);
+const make = (id) => ({ id, team_project: projects.get(id) || null, experiments: [], jobs: [], metrics: [] });
+const asked = [];
+serve((path, query) => {
+  asked.push(path + "?" + query);
+  if (path !== "/experiments") return projects.has(path.slice(13)) ? make(path.slice(13)) : null;
+  const ids = [...projects.keys()];
+  const wanted = query.get("team_project") ?? "";
+  const older = ids.slice(ids.indexOf(query.get("older_than")) + 1);
+  const own = Number(query.get("before")) ? [] : ["7"];
+  const all = query.get("all_users") ? older.filter((id) => !wanted || projects.get(id) === wanted) : own;
+  return { experiments: all.slice(0, 2).reverse().map(make) };
+});
+const feed = makeFeed();
+const signal = new AbortController().signal;
+const makeList = async (query, project = "") => {
+  const list = new ExperimentList(feed, { query, project });
+  await list.start(signal);
+  await settle();
+  return list;
+};
+const read = (list) => [...list.views.keys()];
+"""
+
+
+def test_a_list_has_ones_own_those_of_a_project_or_all_in_pages() -> None:
+    change = """
+    const lists = [await makeList(""), await makeList("all"), await makeList("project:vision", "vision")];
+    const first = lists.map(read);
+    await lists[0].choose({ query: "all", project: "" });
+    return [first, read(lists[0]).length, asked.filter((one) => one.includes("older_than")).length];
+    """  # two further pages of all, one of the project, two of the second choice
+    own, every, project = ["7"], ["paul.3", "7", "paul.1", "ann.2"], ["paul.1", "paul.3"]
+    assert run_page(TEAM + change) == [[own, every, project], 4, 5]
+
+
+def test_changes_of_others_reach_the_list_that_shows_them_and_no_other() -> None:
+    change = """
+    const lists = [await makeList(""), await makeList("all"), await makeList("project:vision", "vision")];
+    projects.set("paul.8", "vision").set("ann.9", "words");
+    projects.delete("paul.1");
+    feed.say({ changed: ["paul.8", "ann.9.3", "paul.1"] });
+    await settle();
+    await settle();
+    return [...lists.map((list) => read(list).sort()), topOf("ann.9.3"), topOf("9.3"), numberOf("ann.9.3")];
+    """
+    own, project = ["7"], ["paul.3", "paul.8"]
+    every = ["7", "ann.2", "ann.9", "paul.3", "paul.8"]
+    assert run_page(TEAM + change) == [own, every, project, "ann.9", "9", 9]

@@ -311,17 +311,9 @@ def _load_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datet
         for user, part in _make_outcome_queries(query, caller).items()
         for outcome in stores.outcomes.read_outcomes(user, part)
     ]
-    if not outcomes and (query.names or not query.everything):
-        absent = f"project {query.project} has no experiment"
-        if query.names:
-            absent = f"there is no experiment {query.names[0]}"
-        raise NotFound(absent, "`riseml status -a` lists all of yours")
     reader = caller.user
     by_name = {name_for_reader(reader, outcome.user, outcome.number, outcome.sub): outcome for outcome in outcomes}
-    sets = {_name_set(outcome, reader) for outcome in outcomes} if query.names else frozenset()
-    for name in query.names:
-        if _name_wanted(parse_id(name), reader) not in by_name.keys() | sets:
-            raise NotFound(f"there is no experiment {name}", "`riseml status -a` lists all of yours")
+    _check_found(query, by_name, reader)
     annotations = dict(_read_annotations(by_name, stores))
     hidden = _find_hidden(query, by_name, annotations, reader) if hides else frozenset()
     by_name = {name: outcome for name, outcome in by_name.items() if name not in hidden}
@@ -329,6 +321,21 @@ def _load_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datet
     needs_runs = any(name in text for text in (query.sort, *query.where, *query.columns) for name in RUN_COLUMNS)
     runs = stores.outcomes.read_runs(ids) if needs_runs else {}
     return _RowSources(by_name, stores.metrics.read_summaries(ids), runs, annotations, reader, len(hidden), moment)
+
+
+def _check_found(query: ResultQuery, outcomes: Mapping[str, ExperimentOutcome], reader: str) -> None:
+    """Refuse a query for an experiment or a project that there is not.
+
+    Raises:
+        NotFound: there is none.
+    """
+    hint = "`riseml status -a` lists all of yours"
+    sets = {_name_set(outcome, reader) for outcome in outcomes.values()} if query.names else frozenset()
+    for name in query.names:
+        if _name_wanted(parse_id(name), reader) not in outcomes.keys() | sets:
+            raise NotFound(f"there is no experiment {name}", hint)
+    if not outcomes and not query.everything:
+        raise NotFound(f"project {query.project} has no experiment", hint)
 
 
 def _name_set(outcome: ExperimentOutcome, reader: str) -> str:
