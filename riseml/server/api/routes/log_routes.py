@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
 from riseml import wire
-from riseml.base.errors import UsageError
+from riseml.base.errors import RisemlError, Unauthenticated, UsageError
 from riseml.base.names import parse_id
 from riseml.base.records import dataclass
 from riseml.base.settings import HEARTBEAT_HEADER, MOST_TAIL
@@ -29,10 +32,15 @@ from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
 from riseml.server.api.views.record_views import show_time
 from riseml.server.attendance import Attendance
+from riseml.server.gate.request_caller import ask_for_caller
 from riseml.server.services import Services, Stores
+from riseml.store.changes import ChangeLog
 from riseml.store.experiments import StateEvent
 from riseml.store.logs.levels import LogLevel
 from riseml.store.logs.line_index import LineIndexes, NumberedOutput, Selection
+
+SIGHT_PERIOD = 2.0
+"""Seconds after which the rights of who follows the log of another user's experiment are looked at again."""
 
 _MOST_LINES = 5_000  # lines of one page
 _MOST_LINE_NUMBER = 2**40
@@ -40,6 +48,8 @@ _MOST_LINE_NUMBER = 2**40
 _NDJSON: dict[int | str, dict[str, Any]] = {
     200: {"description": "one `Entry` a line", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
 }
+
+log = logging.getLogger(__name__)
 
 First = Annotated[
     int, Query(ge=-_MOST_LINE_NUMBER, le=_MOST_LINE_NUMBER, description="0 is the first line, -1 the last")
@@ -68,7 +78,9 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
     """Add /experiments/{name}/logs."""
 
     @router.get("/experiments/{name}/logs", response_class=StreamingResponse, responses=_NDJSON)
-    def read_logs(name: Name, caller: CallerOf, query: Annotated[_LogParameters, Depends()]) -> StreamingResponse:
+    def read_logs(
+        name: Name, caller: CallerOf, query: Annotated[_LogParameters, Depends()], request: Request
+    ) -> StreamingResponse:
         canonical_id = parse_id(name)
         _check_since(query.since)
         details = find_details(canonical_id, caller, services.stores)
@@ -81,12 +93,46 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
         positions = parse_stream_cursor(query.cursor, len(ids), grows=growth is not None)
         check_stream_cursor(query.cursor, zip(ids, positions, strict=True), services.stores.logs)
         parts = (query.tail, query.since, query.batch, growth, query.closed, query.reports, query.heartbeat)
-        request = StreamRequest(canonical_id, ids, query.follow, positions, *parts, reader=caller.user)
-        entries = stream_entries(request, services.stores.experiments, services.stores.logs, services.loops.notifier)
+        stream = StreamRequest(canonical_id, ids, query.follow, positions, *parts, reader=caller.user)
+        entries = stream_entries(stream, services.stores.experiments, services.stores.logs, services.loops.notifier)
         if query.follow and details[0].experiment.plan.companion is not None:
             entries = _attend_companion(services.watchers.attendance, ids[0], entries)
+        if details[0].experiment.owner.user != caller.user or caller.project is not None:
+            changes = services.stores.experiments.changes
+            entries = pass_while_seen(entries, lambda: sees_experiment(request, ids[0], changes))
         headers = {HEARTBEAT_HEADER: f"{query.heartbeat:g}"}
         return StreamingResponse(entries, media_type="application/x-ndjson", headers=headers)
+
+
+async def pass_while_seen(
+    entries: AsyncIterator[bytes], sees: Callable[[], bool], period: float = SIGHT_PERIOD
+) -> AsyncIterator[bytes]:
+    """Pass a log on for as long as the caller sees its experiment. The client of a log that ends without its last entry
+    asks again, and the gate and the routes answer as they do then.
+
+    Args:
+        entries: of the log.
+        sees: returns False when the caller does not see it any more; it is called in a thread, before an entry is sent.
+        period: seconds for which an answer of `sees` holds.
+    """
+    asked_at = time.monotonic()
+    async for entry in entries:
+        if time.monotonic() - asked_at >= period:
+            if not await asyncio.to_thread(sees):
+                return
+            asked_at = time.monotonic()
+        yield entry
+
+
+def sees_experiment(request: Request, experiment: int, changes: ChangeLog) -> bool:
+    """Return True when the caller of a request sees an experiment by their rights of the moment."""
+    try:
+        return bool(changes.name_experiments((experiment,), ask_for_caller(request.scope)))
+    except Unauthenticated:
+        return False
+    except RisemlError as error:
+        log.warning("a log goes on, although nobody knows who may read it: %s", error.message)
+        return True
 
 
 async def _attend_companion(

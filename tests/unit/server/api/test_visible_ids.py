@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -166,6 +167,11 @@ def test_an_answer_names_users_and_tells_nothing_of_what_the_caller_does_not_see
         assert [entry.mark for entry in hidden if entry.mark in answer.text] == [], path
         told |= {entry for entry in seen if entry.mark in answer.text}
     assert told == set(seen)
+    for entry in seen:
+        log = scene.ask(caller, f"/experiments/{entry.name(caller)}/logs?follow=false").text.splitlines()
+        heads = {json.loads(line).get("id", "").removeprefix(entry.name(caller))[:1] for line in log}
+        assert heads <= {"", "."}, "each entry is of this experiment, of a member or of a job"
+        assert len(log) > entry.members
     for entry in hidden:
         absent = scene.ask(caller, f"/experiments/{entry.name(caller)}")
         assert absent.status_code == 404
