@@ -149,7 +149,7 @@ function makeActions(view) {
   const isDone = hasEnded(view.state) && (!view.search || view.search.end);
   const board = !isForeign(view.id) && (view.type === "tensorboard" ? !isDone : view.type !== "notebook" && view.started_at);
   const buttons = makeMainActions(view).filter((button) => button !== null);
-  const reruns = buttons.filter((button) => button.dataset.action === "rerun"); // of all that the user sees, as their own
+  const reruns = buttons.filter((button) => button.getAttribute("data-action") === "rerun"); // of all that the user sees, as their own
   guard(buttons.filter((button) => !reruns.includes(button)), explainRights(view));
   if (isTeam) readMe().then(({ role, scope }) => guard(reruns, role === "viewer" || scope === "read" ? "You are a viewer of this server, or have logged in with a key that only looks" : ""), () => {});
   return make("div", { class: "actions" }, board && makeBoardLink([view.id]), buttons, makeLabelActions(view), makeShareButton(view));

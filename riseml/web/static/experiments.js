@@ -27,7 +27,7 @@ const RANK = { RUNNING: 0, STARTING: 1, PENDING: 2, BUILDING: 3, CREATED: 4, FAI
 
 /** @type {Column[]} */
 const COLUMNS = [
-  { key: "id", label: "ID", class: "id", value: idValue, cell: (row, table) => table.makeName(row) },
+  { key: "id", label: "ID", class: "id", value: (row, table) => (table.list.scope.query ? Date.parse(row.view.created_at) : idValue(row)), cell: (row, table) => table.makeName(row) },
   { key: "state", label: "State", value: ({ view }) => RANK[/** @type {keyof typeof RANK} */ (view.state)], cell: ({ view }) => [makeState(view.state), view.progress ? ` ${describeBriefly(view.progress)}` : ""] },
   { key: "project", label: "Project", class: "project", value: ({ view }) => view.project, cell: ({ view }) => [view.project, isForeign(view.id) && make("span", { class: "soft" }, ` of ${view.user}`)] },
   { key: "parameters", label: "Parameters", class: "parameters optional", value: describe, cell: (row) => [makeLabels(row.view), describe(row)] },
@@ -224,6 +224,7 @@ class ExperimentTable {
   }
 
   update() {
+    this.table.setAttribute("class", this.list.scope.query ? "rows named" : "rows"); // IDs name users
     const matches = parseFilter(this.filter);
     const column = COLUMNS.find((one) => one.key === this.sort.replace(/^-/, "")) ?? COLUMNS[0];
     const sign = this.sort.startsWith("-") ? -1 : 1;
@@ -320,7 +321,7 @@ class ExperimentTable {
 
   /** @param {Row} row */
   makeName(row) {
-    const link = make("a", { href: linkTo(row.id) }, row.id);
+    const link = make("a", { href: linkTo(row.id), title: row.id }, row.id);
     if (row.view.type !== "set") return link;
     const isOpen = this.open.has(row.id);
     const toggle = () => {
