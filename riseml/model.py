@@ -499,6 +499,8 @@ class Launch:
     hosts: tuple[tuple[str, str], ...] = ()  # (name, address) of every job of the gang
     gpus: tuple[str, ...] = ()  # device ids
     secrets: Environment = field(default=(), repr=False)  # names of files in memory, and what they hold
+    event_readers: int = 0  # jobs of the experiment beside which event files of TensorBoard are read; 0: not here
+    event_files: tuple[str, ...] = ()  # patterns below the working folder where they may be, too
 
 
 class Frame(NamedTuple):

@@ -1,5 +1,5 @@
 """Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer
-(`reports` and `gang_rules`: 3.6). `group_shell` is one for the shell of the image.
+(`reports`, `event_reader` and `gang_rules`: 3.6). `group_shell` is one for the shell of the image.
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Not here: modules that
 riseml itself imports. The exceptions are `folder_paths`, `folder_removal`, `folder_listing`, `folder_contents` and
@@ -20,7 +20,7 @@ from pathlib import Path
 
 _FUTURE = "from __future__ import annotations\n"
 _OWN_IMPORT = re.compile(r"^from riseml\.job_programs\.\w+ import (\([^)]*\)|[^(\n]*)\n", re.MULTILINE)
-_PART = re.compile(r"^from riseml\.job_programs\.(\w+) import .*\n", re.MULTILINE)
+_PART = re.compile(r"^from riseml\.job_programs\.(\w+) import (?:\([^)]*\)|[^(\n]*)\n", re.MULTILINE)
 
 
 @functools.cache
@@ -58,6 +58,9 @@ OWN_FOLDER = ".riseml"
 
 REPORT_MODULE = f"{OWN_FOLDER}/riseml.py"
 """Where a job finds the module `riseml`, below its working directory."""
+
+EVENT_READER = ("event_reader", f"{OWN_FOLDER}/event_reader.py")
+"""The program that reads event files beside a job, and where a container has it."""
 
 _FIND_MODULE = 'export PYTHONPATH="$PWD/.riseml${PYTHONPATH:+:$PYTHONPATH}"'
 

@@ -9,6 +9,10 @@ may save a checkpoint; and a container ends with its main process. Where jobs ar
 
 from __future__ import annotations
 
+import shlex
+
+from riseml.job_programs import EVENT_READER, write_program
+
 LISTING = ".riseml/written"
 """The file below the working folder in which the shell lists, at its end, what was written there and in HOME_FOLDER:
 lines of `ls -ln --full-time`, and `LISTING_END`. Without that the shell was killed, or the image has no `find` that
@@ -25,8 +29,9 @@ _AROUND = r"""set -f
 exec 3>&2 2>/dev/null
 [ -d HOME_FOLDER ] || mkdir -p HOME_FOLDER
 riseml_term=
+riseml_reader=
 trap riseml_term=1 TERM
-(exec 2>&3 3>&-; @run@)
+@read@(exec 2>&3 3>&-; @run@)
 riseml_code=$?
 riseml_group=
 riseml_list() {
@@ -37,7 +42,7 @@ riseml_list() {
   for riseml_file; do
     riseml_pid=${riseml_file#/proc/}
     riseml_pid=${riseml_pid%/stat}
-    [ "$riseml_pid" != $$ ] && [ "$riseml_pid" != 1 ] || continue
+    [ "$riseml_pid" != $$ ] && [ "$riseml_pid" != 1 ] && [ "$riseml_pid" != "$riseml_reader" ] || continue
     if [ -z "$riseml_group" ]; then
       read -r riseml_stat </proc/$$/stat
       set -- ${riseml_stat##*) }
@@ -45,7 +50,7 @@ riseml_list() {
     fi
     read -r riseml_stat <"$riseml_file" || continue
     set -- ${riseml_stat##*) }
-    [ "$1" != Z ] || continue
+    [ "$1" != Z ] && [ "$2" != "$riseml_reader" ] || continue
     [ "$3" = "$riseml_group" ] || [ "$riseml_term $PPID $2" = " 1 1" ] || continue
     riseml_left="$riseml_left $riseml_pid"
   done
@@ -75,7 +80,7 @@ if [ -n "$riseml_left" ] && [ -z "$riseml_term" ]; then
   riseml_end="so ends what it left in the background: $riseml_names (a last line \`wait\` lets that end first)"
   [ -z "$riseml_names" ] || printf '[riseml: the script has ended, and %s]\n' "$riseml_end" >&3
 fi
-riseml_write() {
+@finish@riseml_write() {
   LC_ALL=C TZ=UTC0 find $riseml_folders \( -name .riseml -o -name __pycache__ -o -name .git -o -name .cache \
     -o -path 'HOME_FOLDER/.*' \) -prune -o ! -type d "$@" -exec ls -lnd --full-time {} + >.riseml/written &&
     echo >>.riseml/written
@@ -96,17 +101,48 @@ Fields 3 to 5 of /proc/PID/stat are the state, the parent and the group (proc(5)
 children of the container's init. `executors.supervision.process_tree` says the same where jobs are processes."""
 
 
+_READ = r"""riseml_read() {
+  exec python3 -IS .riseml/event_reader.py "$@" @arguments@ 2>&3
+}
+@write@
+if command -v python3 >/dev/null && [ -f .riseml/event_reader.py ]; then
+  (trap '' TERM; sleep 2 >/dev/null 3>&-; riseml_read signal) &
+  riseml_reader=$!
+fi
+"""
+"""Starts the reader of event files some time after the job: most short jobs write none, and it takes 30 ms of processor
+time."""
+
+_FINISH = r"""if [ -n "$riseml_reader" ]; then
+  kill -s USR1 $riseml_reader
+  wait $riseml_reader
+  riseml_status=$?
+  while [ $riseml_status -gt 128 ] && kill -0 $riseml_reader; do
+    wait $riseml_reader
+    riseml_status=$?
+  done
+  [ $riseml_status != 138 ] || [ -z "$(find "$OUTPUT_DIR" -name '*tfevents*')" ] ||
+    (riseml_read once)
+fi
+"""
+"""Tells the reader of the end. One that the signal has killed had not begun: then another one reads, if there are event
+files. SIGTERM ends a `wait` before its time."""
+
 _CHOOSE = 'riseml_choice=$1; shift; eval "$riseml_choice"'
 """Chooses the shell of the script in the process that becomes it (`script_shell`), which saves a start of `/bin/sh`."""
 
 
-def wait_for_group(command: tuple[str, ...]) -> tuple[str, ...]:
+def wait_for_group(command: tuple[str, ...], reader: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the command of a job whose end, after SIGTERM, is that of its last process; else that of `command`.
 
     Args:
         command: of `make_shell_command`; its last word is the script.
+        reader: arguments of the program that reads event files beside the job, from `JOBS` on; empty: none does.
     """
+    around = _AROUND.replace("@read@", _READ if reader else "").replace("@finish@", _FINISH if reader else "")
+    if reader:
+        around = around.replace("@arguments@", shlex.join(reader)).replace("@write@", write_program(*EVENT_READER))
     if command[:2] == ("/bin/sh", "-c"):
         _, _, choice, _, script = command
-        return ("/bin/sh", "-c", _AROUND.replace("@run@", _CHOOSE), "riseml", choice, script)
-    return ("/bin/sh", "-c", _AROUND.replace("@run@", 'exec "$@"'), "riseml", *command)
+        return ("/bin/sh", "-c", around.replace("@run@", _CHOOSE), "riseml", choice, script)
+    return ("/bin/sh", "-c", around.replace("@run@", 'exec "$@"'), "riseml", *command)

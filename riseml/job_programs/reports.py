@@ -30,6 +30,7 @@ DONE_METRIC = "riseml.done"
 OF_METRIC = "riseml.of"
 """The name of a value that is no metric: of how much."""
 
+AT_METRIC = "riseml.at"  # in a report of values that were noted earlier, elsewhere: when, in seconds since 1970
 _LONGEST = 3500  # bytes of a line; the kernel writes up to 4096 bytes to a pipe as one piece
 _MOST = 50  # metrics of a line
 _LARGEST_STEP = 10**15 - 1  # that the server takes
@@ -59,7 +60,7 @@ def report(*positional: object, **values: object) -> None:
         if "RISEML_JOB" in os.environ:
             for mapping in positional:
                 values = dict(mapping, **values)  # type: ignore[call-overload]  # no mapping: the complaint below
-            _send_metrics(values)
+            send_metrics(values)
     except Exception as error:  # noqa: BLE001  # a report never ends a training
         _warn_once(repr(error))
 
@@ -87,15 +88,20 @@ def progress(done: object, of: object) -> None:  # names: `progress(done, of)`, 
         _warn_once(repr(error))
 
 
-def _send_metrics(values: "dict[str, object]") -> None:
-    """Write the lines of a report: more than one when it has many metrics."""
-    begin = [""]
+def send_metrics(values: "dict[str, object]", at: "float | None" = None) -> None:
+    """Write the lines of a report: more than one when it has many metrics.
+
+    Args:
+        values: by name, and perhaps `step`.
+        at: when somebody else has noted these values, in seconds since 1970; None: they are reported now.
+    """
+    begin = [] if at is None else [f'"{AT_METRIC}": {at!r}']
     raw_step = values.pop("step", None)
     if raw_step is not None:
         step = int(raw_step)  # type: ignore[call-overload]  # as above
         if abs(step) > _LARGEST_STEP:
             raise ValueError("a step has at most 15 digits")
-        begin = [f'"step": {step}']
+        begin.append(f'"step": {step}')
     pairs = begin[:]
     size = 0
     for name, value in values.items():
@@ -115,7 +121,7 @@ def _send_metrics(values: "dict[str, object]") -> None:
             size = 0
         pairs.append(pair)
         size += length + 2
-    if len(pairs) > 1:
+    if len(pairs) > len(begin):
         _write_line(pairs)
 
 
@@ -143,14 +149,14 @@ def _quote_name(name: object) -> "tuple[str, int]":
 def _tell_once(problem: str) -> None:
     """Print on stderr what a report cannot keep, once for each name."""
     if _tell_once.cache_info().currsize < _MOST_WORDS - 1:
-        _print_problem(problem)
+        print_problem(problem)
 
 
 def _write_line(pairs: "list[str]") -> None:
     """Write one report, after flushing the script's own output."""
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
-    body = ", ".join(filter(None, pairs))
+    body = ", ".join(pairs)
     data = ("\x1eriseml.report {" + body + "}\n").encode()  # no `{{`: a riseml.yml may have this text in `run`
     while data:
         try:
@@ -163,10 +169,11 @@ def _warn_once(problem: str) -> None:
     """Print on stderr, once, that a value was left out."""
     if not _complaints.is_set():
         _complaints.set()
-        _print_problem("a report was left out: " + problem)
+        print_problem("a report was left out: " + problem)
 
 
-def _print_problem(problem: str) -> None:
+def print_problem(problem: str) -> None:
+    """Print a line on stderr."""
     try:
         os.write(2, f"riseml: {problem[:400]}\n".encode("utf-8", "replace"))
     except OSError:

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from riseml.base.names import JobName, experiment_name, hostname, join_address
 from riseml.base.records import dataclass
+from riseml.base.states import JobDuty
 from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import find_framework
 from riseml.job_programs import add_report_module
@@ -19,7 +20,7 @@ from riseml.job_programs.script_shell import make_shell_command
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.planning.template import fill_placeholders
 from riseml.spec.config.parameters import RISEML_VARIABLES
-from riseml.spec.config.types import Shell
+from riseml.spec.config.types import Shell, Tracker
 from riseml.spec.pool.types import Volume
 from riseml.spec.scalars.bash_words import describe_for_sh
 from riseml.spec.scalars.placeholders import variable_name
@@ -123,13 +124,17 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
     planned = bound.planned
     name = experiment_name(experiment.number, experiment.sub)
     command = add_reports(bound, job_command(bound, announces=True))
+    readers = count_event_readers(experiment.plan)
+    patterns = list_event_files(experiment.plan, job.name)
+    reads = readers > 0 and planned.part is not JobDuty.WATCHES
+    reader = (str(readers), "", *patterns) if reads else ()
     return Launch(
         key=experiment.key_of(job),
         server=target.server,
         title=f"{experiment.owner.user}.{name}.{job.name}",
         hostname=hostname(job.name),
         image=experiment.image_of(job.name),
-        command=wait_for_group(command) if target.contained else command,
+        command=wait_for_group(command, reader) if target.contained else command,
         environment=job_variables(bound),
         resources=planned.resources,
         limits=planned.limits,
@@ -142,7 +147,21 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
         address=job.address,
         hosts=tuple((hostname(peer.name), peer.address) for peer in experiment.gang if peer.address),
         gpus=job.gpus,
+        event_readers=readers if reads else 0,
+        event_files=patterns,
     )
+
+
+def count_event_readers(plan: Plan) -> int:
+    """Return beside how many jobs of an experiment a program reads event files of TensorBoard."""
+    if plan.companion is not None or Tracker.TENSORBOARD not in plan.policy.track:
+        return 0
+    return sum(planned.part is not JobDuty.WATCHES for planned in plan.jobs)
+
+
+def list_event_files(plan: Plan, job: JobName) -> tuple[str, ...]:
+    """Return the patterns of `outputs` that are below the working folder of a job."""
+    return tuple(pattern for pattern in plan.list_outputs(job) if not pattern.startswith(("/", "~")))
 
 
 def job_lines(bound: BoundJob) -> tuple[str, ...]:

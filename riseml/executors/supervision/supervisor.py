@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from riseml.executors.supervision.event_reading import EventReading
     from riseml.executors.supervision.tree_limits import TreeLimits
 
 STATE_FILE = "state.json"
@@ -59,6 +60,12 @@ PROGRAM = "; ".join(
 )
 """What Python runs: this module, found without site-packages."""
 
+_READER = [
+    *(sys.executable, "-I", "-S", "-c"),
+    "import sys; sys.path.append(sys.argv.pop(1)); from riseml.job_programs.event_reader import run; run()",
+    os.path.abspath(os.path.join(__file__, *[os.pardir] * 4)),
+]
+_READ_TIME = 12.0  # seconds that a reader of event files has at the end, which it ends itself before
 _RESERVE = 4096  # bytes on the disk for the end of a job
 _WRITE_RETRY = 2000  # milliseconds between two attempts to write the end on a full disk
 _PR_SET_PDEATHSIG = 1  # numbers of prctl(2)
@@ -130,7 +137,7 @@ class Supervisor:
 
     Args:
         order: folder, workdir, command, environment and identity of the job, as `ProcessExecutor` sends them; `limits`
-            (see `TreeLimits`) may be missing.
+            (see `TreeLimits`) may be missing, and so may `events` (see `EventReading`).
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -146,6 +153,7 @@ class Supervisor:
         self._is_killed = False  # the tree got SIGKILL
         self._leave_at = 0.0  # when what the main process has left behind ends; 0: it still runs, or left nothing
         self._left = b""  # the line about that
+        self._reading: EventReading | None = None  # None: nothing reads event files
         own = read_stat(os.getpid())
         assert own is not None, "this process exists"
         self._state: dict[str, Any] = {
@@ -191,6 +199,7 @@ class Supervisor:
             self._state["error"] = error
         else:
             self._state.update(main=self._main, started_at=time.time(), began=read_uptime())
+            self._reading = _make_reading(self._order)
         self._write_state()
         return error
 
@@ -210,6 +219,8 @@ class Supervisor:
     def run_until_end(self) -> None:
         """Copy output and forward signals until the main process ends; then end the rest of the tree."""
         poll = select.poll()
+        if self._reading is not None:
+            self._streams[self._reading.source] = output_log.STDOUT
         for descriptor in (self._signal_reader, *self._streams):
             poll.register(descriptor, select.POLLIN)
         limits = self._order.get("limits")
@@ -220,10 +231,8 @@ class Supervisor:
                     self._handle_signals(os.read(self._signal_reader, 512))
                 elif not self._copy_output(descriptor):
                     poll.unregister(descriptor)
-            if self._exit_code is None and self._leave_at and time.monotonic() >= self._leave_at:
-                self._leave_rest()
-            if watch is not None and self._exit_code is None:
-                self._end_excess(watch.find_excess(os.getpid()))
+            if self._exit_code is None:
+                self._act_in_time(watch)
         self._kill_rest()
         self._copy_rest()
         if self._left:
@@ -233,10 +242,21 @@ class Supervisor:
             self._state["ran"] = round(read_uptime() - self._state["began"], 6)  # also when the time of day was set
         self._write_end()
 
+    def _act_in_time(self, watch: TreeLimits | None) -> None:
+        """Do what is due."""
+        if self._reading is not None and self._main_code is None:
+            self._reading.start_due()
+        if self._leave_at and time.monotonic() >= self._leave_at:
+            self._leave_rest()
+        if watch is not None and self._exit_code is None:
+            self._end_excess(watch.find_excess(os.getpid()))
+
     def _find_pause(self, watch: TreeLimits | None) -> float | None:
         """Return the milliseconds until there is something to do without an event; None: there is nothing."""
         moments = [max(0.0, 1000 * (self._leave_at - time.monotonic())) + 1] if self._leave_at else []
         moments += [watch.interval] if watch is not None else []
+        delay = None if self._reading is None or self._main_code is not None else self._reading.find_pause()
+        moments += [] if delay is None else [1000 * delay + 1]
         return min(moments, default=None)
 
     def _route_signals(self) -> None:
@@ -298,27 +318,55 @@ class Supervisor:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:  # nothing is left: what loses its parent becomes a child of this process
-                self._exit_code = self._main_code
-                return
+                if self._reading is None or self._is_killed or not self._reading.finish():
+                    self._exit_code = self._main_code
+                    return
+                continue
             if pid == 0:
                 self._wait_for_rest()
                 return
             if pid == self._main:
                 code = os.waitstatus_to_exitcode(status)
                 self._main_code = 128 - code if code < 0 else code
+            elif self._reading is not None and pid == self._reading.pid:
+                self._reading.note_end()
 
     def _wait_for_rest(self) -> None:
         """Decide what becomes of children that are left: SIGTERM gives them time, SIGKILL none."""
-        if self._is_ending or self._main_code is None:
+        if self._main_code is not None and not self._is_killed and self._is_read_alone():
+            self._leave_at = self._leave_at or time.monotonic() + _READ_TIME
+        elif self._is_ending or self._main_code is None:
             self._leave_at = 0.0
         elif self._is_killed:
             self._exit_code = self._main_code
         elif not self._leave_at:
             self._leave_at = time.monotonic() + process_tree.LEAVE_TIME
 
+    def _is_read_alone(self) -> bool:
+        """Return True when only the reader of event files is left. It is told once the job has ended; after SIGTERM,
+        when all processes of the job have.
+        """
+        if self._reading is None or self._reading.pid < 0:
+            return False
+        is_alone = not self._list_left()
+        if is_alone or not self._is_ending:
+            self._reading.finish()
+        return is_alone
+
+    def _list_left(self) -> list[int]:
+        """Return the processes of the job that are left, without the reader of its event files."""
+        own = -1 if self._reading is None else self._reading.pid
+        return [pid for pid in process_tree.list_descendants(os.getpid()) if pid != own]
+
     def _leave_rest(self) -> None:
-        self._exit_code = self._main_code
-        self._left = process_tree.describe_left(process_tree.list_descendants(os.getpid()))
+        left = self._list_left()
+        self._left = self._left or process_tree.describe_left(left)
+        if self._reading is None or self._reading.pid < 0 or not left:
+            self._exit_code = self._main_code
+            return
+        for pid in left:
+            process_tree.send_signal(pid, signal.SIGKILL)
+        self._leave_at = time.monotonic() + _READ_TIME
 
     def _signal_tree(self, number: int) -> bool:
         """Signal every process of the tree; False when this user may signal none of them."""
@@ -394,6 +442,16 @@ class Supervisor:
                 pause.poll(_WRITE_RETRY)
             else:
                 return
+
+
+def _make_reading(order: dict[str, Any]) -> EventReading | None:
+    """Return what reads the event files of a job; None without `events` in its order."""
+    events = order.get("events")
+    if not events:
+        return None
+    from riseml.executors.supervision.event_reading import EventReading
+
+    return EventReading(_READER, events, order["environment"], order["workdir"])
 
 
 def _watch_tree(limits: dict[str, float]) -> TreeLimits:

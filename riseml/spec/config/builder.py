@@ -41,6 +41,7 @@ from riseml.spec.config.types import (
     RetryScope,
     RunPolicy,
     Spec,
+    Tracker,
     Train,
 )
 from riseml.spec.config.variable_names import name_variable, read_variable_names
@@ -119,8 +120,16 @@ def _read_policy(file: SourceFile) -> RunPolicy:
         variables=read_variable_names(file),
         outputs=read_outputs(file, _TRAIN),
         secrets=read_secret_files(file),
+        track=_read_track(file),
         log=read_section(file, (*_TRAIN, "log"), LogSection),
     )
+
+
+def _read_track(file: SourceFile) -> tuple[Tracker, ...]:
+    path = (*_TRAIN, "track")
+    if file.value_at(path) is False:
+        return ()
+    return tuple(dict.fromkeys(map(Tracker, file.items_at(path).values()))) or RunPolicy().track
 
 
 def _check_train(file: SourceFile, train: Train) -> None:

@@ -20,7 +20,7 @@ _BETWEEN_LINES = "\ncase $? in 0) ;; *) exit ;; esac"
 _BARRIER = "\n{ echo >&8 && read -r riseml_go <&9; } || exit"
 """What riseml writes behind a line, and behind one of several processes (`riseml.frameworks.base`)."""
 
-_AROUND = 400  # bytes of the lines before and behind a script
+_AROUND = 1000  # bytes of the lines before and behind a script, and of the order for several processes
 _CERTAINLY_SHORT = 10_000  # bytes of lines; JSON in quotes makes them six times as long at most
 
 

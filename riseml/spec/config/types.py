@@ -174,6 +174,12 @@ class Shell(enum.StrEnum):
     SH = "sh"
 
 
+class Tracker(enum.StrEnum):
+    """What else a training writes metrics for."""
+
+    TENSORBOARD = "tensorboard"  # its event files
+
+
 class RoleEnd(enum.Enum):
     """What the end of a role's jobs means for the experiment."""
 
@@ -434,6 +440,7 @@ class RunPolicy:
     variables: tuple[tuple[str, str], ...] = ()  # parameters with another variable than the usual one; empty: none
     outputs: tuple[str, ...] = ()  # patterns of files that are moved into OUTPUT_DIR when a job ends
     secrets: tuple[SecretFile, ...] = ()  # secrets that jobs read as files
+    track: tuple[Tracker, ...] = (Tracker.TENSORBOARD,)  # where metrics are read, too; empty: `track: false`
     log: LogSection = DEFAULT_LOG
 
 

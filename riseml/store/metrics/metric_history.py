@@ -18,6 +18,9 @@ from riseml.base.records import dataclass
 MOST_BUCKETS = 256
 """An even number."""
 
+_TOLERANCE = 1e-6  # of two values that may be one number, with 24 bits and with 53
+_TINY = 1e-37  # numbers below have fewer bits
+
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
@@ -121,6 +124,21 @@ class MetricHistory:
         """Return the buckets in the order of their values."""
         return (*self._full, self._open.close()) if self._open is not None else tuple(self._full)
 
+    def agrees_with(self, other: MetricHistory) -> bool:
+        """Return True when the two curves have the same values, as far as both go: one of them may be behind. Files of
+        TensorBoard have floats of 32 bits.
+        """
+        buckets = self._full if self._full else list(self.read_buckets())
+        other_buckets = other._full if other._full else list(other.read_buckets())
+        own_width = self._width
+        while own_width < other._width:
+            buckets = _join_pairs(buckets)
+            own_width *= 2
+        while own_width > other._width and other_buckets:
+            other_buckets = _join_pairs(other_buckets)
+            own_width //= 2
+        return all(_is_same(first, second) for first, second in zip(buckets, other_buckets, strict=False))
+
     def to_rows(self) -> list[Any]:
         """Return the history as JSON values."""
         return [self._width, *(_to_row(bucket) for bucket in self.read_buckets())]
@@ -137,8 +155,7 @@ class MetricHistory:
 
     def _halve(self) -> None:
         """Join each two neighbours."""
-        pairs = zip(self._full[::2], self._full[1::2], strict=True)
-        self._full = [_join_buckets(first, second) for first, second in pairs]
+        self._full = _join_pairs(self._full)
         self._width *= 2
 
 
@@ -148,6 +165,23 @@ def join_neighbours(buckets: Sequence[Bucket], most: int) -> list[Bucket]:
     if width <= 1:
         return list(buckets)
     return [reduce(_join_buckets, buckets[start : start + width]) for start in range(0, len(buckets), width)]
+
+
+def _join_pairs(buckets: Sequence[Bucket]) -> list[Bucket]:
+    """Return each two neighbours as one; a last one without a neighbour is left out."""
+    return [_join_buckets(first, second) for first, second in zip(buckets[::2], buckets[1::2], strict=False)]
+
+
+def _is_same(first: Bucket, second: Bucket) -> bool:
+    steps = {(bucket.first_step, bucket.last_step) for bucket in (first, second)} - {(None, None)}
+    numbers = [(bucket.minimum, bucket.mean, bucket.maximum) for bucket in (first, second)]
+    return len(steps) < 2 and first.finite == second.finite and all(map(_is_near, *numbers))
+
+
+def _is_near(number: float | None, other: float | None) -> bool:
+    if number is None or other is None:
+        return number is other
+    return math.isclose(number, other, rel_tol=_TOLERANCE, abs_tol=_TINY)
 
 
 def _join_buckets(first: Bucket, second: Bucket) -> Bucket:

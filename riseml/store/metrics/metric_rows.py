@@ -34,6 +34,7 @@ class TallyRow:
     summaries: Mapping[str, MetricSummary]
     dropped: int = 0  # values that were not kept, because there were too many names
     slow: frozenset[str] = frozenset()  # names of patterns that took too long, and are not searched any more
+    tracked: frozenset[str] = frozenset()  # names whose first value was tracked
 
 
 class MetricRows:
@@ -135,7 +136,7 @@ def _to_values(tally: TallyRow) -> dict[str, Any]:
         "open_bytes": tally.counted.open_bytes,
         "complete": tally.complete,
         "dropped": tally.dropped,
-        "summaries": json.dumps({"metrics": rows, "slow": sorted(tally.slow)}),
+        "summaries": json.dumps({"metrics": rows, "slow": sorted(tally.slow), "tracked": sorted(tally.tracked)}),
         "last_values": json.dumps(last, ensure_ascii=False),
     }
 
@@ -149,4 +150,5 @@ def _to_tally(row: sa.Row[Any]) -> TallyRow:
         {summary.name: summary for summary in stored.metrics},
         row.dropped,
         frozenset(stored.slow),
+        frozenset(stored.tracked),
     )

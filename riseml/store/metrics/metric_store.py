@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 
 from riseml.base.errors import LogUnreadable
 from riseml.base.faultpoints import Point, reach
@@ -200,7 +200,7 @@ class MetricStore:
                 with counting.lock:
                     with suppress(LogUnreadable):  # the metric counter says so; one damaged file hides no other counts
                         self._count_on(counting)
-                    tallies[experiment] = _to_row(counting)
+                    tallies[experiment] = _show_row(counting)
         return tallies
 
     def read_summaries(self, experiments: Collection[int]) -> dict[int, dict[str, MetricSummary]]:
@@ -243,12 +243,13 @@ class MetricStore:
         """Return some values of a metric after a position of the log, in the order of the log; none is left out or
         repeated."""
         counting = self._find_counting(experiment)
-        reports, end = self._read_reports(self._load_counting(experiment) if counting is None else counting, after)
+        counting = self._load_counting(experiment) if counting is None else counting
+        reports, end = self._read_reports(counting, after)
         values = [
             MetricValue(report.step, value, report.at, report.job, report.attempt)
             for report in reports
             for name, value in report.values
-            if name == metric
+            if counting.tally.choose_name(name, is_tracked=report.is_tracked) == metric
         ]
         return ValuePage(tuple(values), end, complete=end == after)
 
@@ -333,7 +334,7 @@ class MetricStore:
             self._rows.delete_tally(experiment)
             return self._start_counting(experiment)
         counts = [MetricCount.restore(summary, histories[name]) for name, summary in row.summaries.items()]
-        tally = MetricTally(counts, row.dropped)
+        tally = MetricTally(counts, row.dropped, row.tracked)
         patterns = {name: pattern for name, pattern in self._find_patterns(experiment).items() if name not in row.slow}
         end = row.counted
         return _Counting(experiment, end, tally, end, row.complete, row.complete, patterns, row.slow)
@@ -349,11 +350,26 @@ class MetricStore:
             counts = {name: tally.find_count(name) for name in sorted(tally.changed)}
             histories = {name: json.dumps(count.history.to_rows()) for name, count in counts.items() if count}
             tally.changed = set()
-            return _to_row(counting), histories
+            return (_show_row(counting) if counting.is_closed else _to_row(counting)), histories
 
 
 def _to_row(counting: _Counting) -> TallyRow:
     tally = counting.tally
     return TallyRow(
-        counting.experiment, counting.counted, counting.is_closed, tally.summarize(), tally.dropped, counting.slow
+        counting.experiment,
+        counting.counted,
+        counting.is_closed,
+        tally.summarize(),
+        tally.dropped,
+        counting.slow,
+        frozenset(tally.tracked),
     )
+
+
+def _show_row(counting: _Counting) -> TallyRow:
+    """Return what users see of the counts: curves that agree are one."""
+    row = _to_row(counting)
+    hidden = counting.tally.list_hidden()
+    if not hidden:
+        return row
+    return replace(row, summaries={name: summary for name, summary in row.summaries.items() if name not in hidden})

@@ -116,6 +116,7 @@ class StoredSummaries(msgspec.Struct, frozen=True):
 
     metrics: list[MetricSummary]
     slow: list[str]  # names of patterns that took too long
+    tracked: list[str] = []  # names whose first value was tracked
 
 
 _DECODER = msgspec.json.Decoder(StoredSummaries, strict=False)  # the last value is a text: it may be nan

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from riseml.base.metric_names import read_quoted_name
+from riseml.base.metric_names import LONGEST, read_quoted_name
 from riseml.base.names import BUILD, JobName
-from riseml.job_programs.reports import DONE_METRIC, OF_METRIC
+from riseml.job_programs.reports import AT_METRIC, DONE_METRIC, OF_METRIC
 from riseml.job_programs.script_shell import SHELL_METRIC
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
@@ -19,6 +20,10 @@ MOST_METRICS = 100
 """Most metric names of one experiment; values of further names are counted but not kept."""
 
 _NO_METRICS = frozenset(name.encode() for name in (SHELL_METRIC, DONE_METRIC, OF_METRIC))  # reports of riseml itself
+_AT = AT_METRIC.encode()  # in a report of values that the training has noted elsewhere: when
+_LATEST = 253402300800  # seconds since 1970; the end of the year 9999
+_TRACKED = " (tensorboard)"  # behind the name of a metric that the training reports by `riseml.report`, too
+_REPORTED = " (report)"
 _PAIR = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*)" *: *([^ ,}]+)')
 
 
@@ -30,6 +35,7 @@ class MetricReport(NamedTuple):
     at: str  # RFC 3339 with fractions of a second
     step: int | None  # None: reported without a step
     values: tuple[tuple[str, float], ...]
+    is_tracked: bool = False  # read where the training has noted the values: in files of TensorBoard
 
 
 class ReportBatch(NamedTuple):
@@ -39,43 +45,78 @@ class ReportBatch(NamedTuple):
     stamps: Sequence[bytes]  # RFC 3339 with fractions of a second, of each report
     steps: Sequence[int] | None  # steps of each report; None: they were reported without
     columns: Mapping[str, Sequence[float]]  # the values of each name, one for each report
+    is_tracked: bool = False  # as in `MetricReport`
 
 
 class MetricTally:
-    """Takes the reports of one experiment in the order of its log."""
+    """Takes the reports of one experiment in the order of its log.
 
-    def __init__(self, counts: Iterable[MetricCount] = (), dropped: int = 0) -> None:
+    A training may report a metric, and write it into files of TensorBoard under the same name. The name belongs to the
+    source of its first value; the values of the other one have a name of their own, which is hidden while the two
+    curves agree.
+    """
+
+    def __init__(self, counts: Iterable[MetricCount] = (), dropped: int = 0, tracked: Iterable[str] = ()) -> None:
         self.dropped = dropped  # values that were not kept, because there were too many names
+        self.tracked = set(tracked)  # names whose first value was tracked
         self.changed: set[str] = set()  # metrics with values since the caller cleared this
         self._counts = {count.name: count for count in counts}
 
     def add_report(self, report: MetricReport) -> None:
         """Take the next report."""
-        for name, value in report.values:
-            count = self._counts.get(name)
+        for plain_name, value in report.values:
+            name = self.choose_name(plain_name, is_tracked=report.is_tracked)
+            count = self._counts.get(name) or self._open_count(name, is_tracked=report.is_tracked)
             if count is None:
-                if len(self._counts) >= MOST_METRICS:
-                    self.dropped += 1
-                    continue
-                count = self._counts[name] = MetricCount(name)
+                self.dropped += 1
+                continue
             count.add(value, report.step, report.at, report.attempt)
             self.changed.add(name)
 
     def add_batch(self, batch: ReportBatch) -> None:
         """Take the next reports; the same as `add_report` for each of them, in a fraction of the time."""
-        for name, values in batch.columns.items():
-            count = self._counts.get(name)
+        for plain_name, values in batch.columns.items():
+            name = self.choose_name(plain_name, is_tracked=batch.is_tracked)
+            count = self._counts.get(name) or self._open_count(name, is_tracked=batch.is_tracked)
             if count is None:
-                if len(self._counts) >= MOST_METRICS:
-                    self.dropped += len(values)
-                    continue
-                count = self._counts[name] = MetricCount(name)
+                self.dropped += len(values)
+                continue
             count.add_many(values, batch.steps, batch.stamps, batch.attempt)
             self.changed.add(name)
 
+    def choose_name(self, name: str, *, is_tracked: bool) -> str:
+        """Return the name of a metric for a value of one source."""
+        if is_tracked is (name in self.tracked) or name not in self._counts:
+            return name
+        suffix = _TRACKED if is_tracked else _REPORTED
+        return name[: LONGEST - len(suffix)] + suffix
+
+    def _open_count(self, name: str, *, is_tracked: bool) -> MetricCount | None:
+        """Return a count for a new name; None for one too many."""
+        if len(self._counts) >= MOST_METRICS:
+            return None
+        if is_tracked:
+            self.tracked.add(name)
+        count = self._counts[name] = MetricCount(name)
+        return count
+
+    def list_hidden(self) -> frozenset[str]:
+        """Return the names of curves that agree with the curve of another source."""
+        if not self.tracked:
+            return frozenset()
+        second = {
+            other: count
+            for name, count in self._counts.items()
+            if (other := self.choose_name(name, is_tracked=name not in self.tracked)) in self._counts
+        }
+        return frozenset(
+            name for name, count in second.items() if self._counts[name].history.agrees_with(count.history)
+        )
+
     def list_last_values(self) -> dict[str, float | None]:
         """Return the last value of each metric, in the order of the first reports; None is one that is not finite."""
-        last = {name: count.read_last() for name, count in self._counts.items()}
+        hidden = self.list_hidden()
+        last = {name: count.read_last() for name, count in self._counts.items() if name not in hidden}
         return {name: value if math.isfinite(value) else None for name, value in last.items()}
 
     def find_count(self, name: str) -> MetricCount | None:
@@ -102,12 +143,29 @@ def batch_reports(block: LogBlock) -> ReportBatch | None:
     steps = columns.pop(b"step", None)
     for name in _NO_METRICS & columns.keys():
         del columns[name]
+    moments = columns.pop(_AT, None)
+    if moments is not None:
+        stamps = tuple(map(_choose_stamp, moments, stamps))
     return ReportBatch(
         block.attempt,
         stamps,
         None if steps is None else list(map(int, steps)),
         {read_quoted_name(name) or "": list(map(float, values)) for name, values in columns.items()},
+        is_tracked=moments is not None,
     )
+
+
+def _choose_stamp(moment: bytes, stamp: bytes) -> bytes:
+    """Return the time at which a training has noted values, as the log writes times.
+
+    Args:
+        moment: seconds since 1970.
+        stamp: the time of the report, for a moment that is none.
+    """
+    seconds = float(moment)
+    if not 0 <= seconds < _LATEST:
+        return stamp
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode()
 
 
 @lru_cache(maxsize=64)
@@ -128,9 +186,13 @@ def read_reports(blocks: Iterable[LogBlock]) -> Iterator[MetricReport]:
             at, _, text = row.partition(b" ")
             step: int | None = None
             values: list[tuple[str, float]] = []
+            is_tracked = False
             for name, value in _PAIR.findall(text):
                 if name == b"step":
                     step = int(value)
+                elif name == _AT:
+                    is_tracked = True
+                    at = _choose_stamp(value, at)
                 elif name not in _NO_METRICS and (plain_name := read_quoted_name(name)):
                     values.append((plain_name, float(value)))
-            yield MetricReport(job, attempt, at.decode(), step, tuple(values))
+            yield MetricReport(job, attempt, at.decode(), step, tuple(values), is_tracked)

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,13 +31,18 @@ PROGRAM = f"{shlex.quote(sys.executable)} -c {shlex.quote(SAVES)}"
 SHELLS = [one for one in (shutil.which("dash"), shutil.which("bash"), shutil.which("busybox")) if one is not None]
 
 
-def start(script: str, shell: str) -> subprocess.Popen[str]:
+def start(
+    script: str, shell: str, cwd: str | Path = "/", reader: tuple[str, ...] = (), **variables: str
+) -> subprocess.Popen[str]:
     """Start a script in a group of its own, as the init of a container does."""
-    _, *rest = wait_for_group(("/bin/sh", "-ec", script))
+    _, *rest = wait_for_group(("/bin/sh", "-ec", script), reader)
     words = [shell, "sh"] if shell.endswith("busybox") else [shell]
     pipe = subprocess.PIPE
     command, both = [*words, *rest], subprocess.STDOUT
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=both, text=True, cwd="/", process_group=0)
+    environment = {**os.environ, **variables}
+    return subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=both, text=True, cwd=cwd, env=environment, process_group=0
+    )
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -103,3 +109,38 @@ def test_a_trap_of_the_script_has_its_say() -> None:
     os.killpg(process.pid, signal.SIGTERM)
     rest, _ = process.communicate(timeout=DEADLINE)
     assert (rest, process.returncode) == ("trapped\n", 5)
+
+
+WRITES = """
+import os, signal, sys
+sys.path.append({support!r})
+from event_files import make_event
+signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGTERM}})
+with open("tfevents", "wb", 0) as file:
+    file.write(make_event(1, loss=0.5))
+    if "wait" in sys.argv:
+        print("ready", flush=True)
+        signal.sigwait({{signal.SIGTERM}})
+    file.write(make_event(2, loss=0.25))
+"""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("how", ["at once", "stopped", "read before"])
+def test_event_files_are_read_to_their_end(shell: str, how: str, tmp_path: Path) -> None:
+    """Of a script that ends before its reader begins, of a program that ends after SIGTERM, and of a longer script."""
+    program = tmp_path / "writes.py"
+    program.write_text(WRITES.format(support=str(Path(__file__).parents[2] / "support")))
+    script = f"{shlex.quote(sys.executable)} writes.py {how if how == 'at once' else 'wait'}; exit 3"
+    process = start(script, shell, tmp_path, ("1", ""), OUTPUT_DIR=str(tmp_path))
+    assert process.stdout is not None
+    lines = []
+    if how != "at once":
+        assert process.stdout.readline() == "ready\n"
+        if how == "read before":
+            lines.append(process.stdout.readline())
+        os.killpg(process.pid, signal.SIGTERM)
+    lines += process.communicate(timeout=DEADLINE)[0].split("\n")[:-1]
+    ends = [line.rstrip().partition(", ")[2] for line in lines]
+    assert ends == ['"step": 1, "loss": 0.5}', '"step": 2, "loss": 0.25}']
+    assert process.returncode == (3 if how == "at once" else 128 + signal.SIGTERM)

@@ -28,7 +28,7 @@ from riseml.planning.launch import (
 )
 from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.parameters import FRAMEWORK_VARIABLES, RESERVED_VARIABLES, RISEML_VARIABLES, is_set_by_riseml
-from riseml.spec.config.types import Limits, Resources
+from riseml.spec.config.types import Limits, Resources, RunPolicy
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.role_names import list_role_variables
 from tests.unit.control.simulation import change_policy, make_experiment, make_plan
@@ -136,7 +136,8 @@ def test_a_parameter_names_its_variable(parameter: str, variable: str) -> None:
 def script_of(found: Launch) -> str:
     """Return the user's part of a job's script: the module for reports is written before it."""
     *shell, script = found.command
-    assert shell in (["/bin/sh", "-ec"], [*wait_for_group(("/bin/sh", "-ec", ""))[:-1]])
+    readers = (str(found.event_readers), "", *found.event_files) if found.event_readers else ()
+    assert shell in (["/bin/sh", "-ec"], [*wait_for_group(("/bin/sh", "-ec", ""), readers)[:-1]])
     return script.removeprefix(add_report_module(""))
 
 
@@ -191,7 +192,7 @@ def test_a_launch_has_everything() -> None:
         title="paul.4.2.worker.1",
         hostname="worker-1",
         image=Image("base"),
-        command=wait_for_group(("/bin/sh", "-ec", add_report_module("true"))),
+        command=wait_for_group(("/bin/sh", "-ec", add_report_module("true")), ("2", "")),
         environment=job_variables(bind_job(replace(experiment, jobs=jobs), jobs[2])),
         resources=Resources(0.1, 64),
         limits=Limits(),
@@ -202,8 +203,26 @@ def test_a_launch_has_everything() -> None:
         address="10.213.0.3",
         hosts=(("master", "10.213.0.2"), ("worker-1", "10.213.0.3")),
         gpus=("GPU-1",),
+        event_readers=2,
     )
     assert (found.key.experiment, found.key.job, found.key.attempt) == (4, "worker.1", 1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "readers", "patterns"),
+    [
+        (RunPolicy(), 1, ()),
+        (RunPolicy(outputs=("runs", "~/x.pt", "/data/*.pt")), 1, ("runs",)),
+        (RunPolicy(track=()), 0, ()),
+    ],
+)
+def test_event_files_are_read_beside_a_job_unless_its_file_says_no(
+    policy: RunPolicy, readers: int, patterns: tuple[str, ...]
+) -> None:
+    experiment = make("train")
+    found = launch(replace(experiment, plan=replace(experiment.plan, policy=policy)), "train")
+    assert (found.event_readers, found.event_files) == (readers, patterns)
+    assert ("event_reader" in found.command[2]) is (readers > 0)
 
 
 def test_addresses_on_an_own_network_are_names() -> None:

@@ -269,7 +269,7 @@ class StreamMerge:
         for report, line in zip(read_reports([block]), block.lines(), strict=False):
             if block.is_report:
                 followed.position = followed.position.with_log_position(line.end)
-            if report.values and report.at >= self._since:
+            if report.values and line.at >= self._since:
                 cursor = self.cursor() if block.is_report else self.sent_cursor
                 yield report_entry(followed.record, report, cursor, self._request.reader)
 
