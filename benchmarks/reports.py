@@ -1,8 +1,16 @@
-"""Reports: one job prints 10,000 reports a second, another one as many plain lines; `riseml train` follows each."""
+"""Reports: one job prints 10,000 reports a second, another one as many plain lines; `riseml train` follows each. The
+reader of event files takes 100 scalars a second from a file that grows.
+"""
 
 from __future__ import annotations
 
 import os
+import resource
+import select
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,6 +19,8 @@ from benchmarks.common import Bar, BenchContext, Measure, Report, RunOnce, bar_a
 from benchmarks.engine import BASE
 from benchmarks.gang import make_project
 from benchmarks.home import Home, read_cpu_seconds
+from riseml.job_programs import read_program
+from tests.support.event_files import make_event
 
 _SECONDS = 20
 _RATE = 10_000
@@ -18,6 +28,8 @@ _COST = "processor time of server and command for 1,000"
 _SERVER = "processor time of the server alone for 1,000"
 _ALL = "all of them came"
 _MOST = 103.0  # percent
+_SCALARS = 100  # a second
+_MOST_OF_PROCESSOR = 1.0  # percent
 LINES = "lines"
 REPORTS = "reports"
 _FORMATS = {LINES: "step %d of the run: loss %.6f", REPORTS: 'riseml.report {"step": %d, "loss": %.6f}'}
@@ -51,7 +63,40 @@ def run(context: BenchContext) -> Report:
             all(whole),
         ),
     ]
+    seconds = 6 * context.rounds(_SECONDS, 3)
+    used, came = _read_event_files(seconds)
+    report.bars += [
+        bar_at_most(
+            f"event files with {_SCALARS} scalars a second: share of a processor", used, _MOST_OF_PROCESSOR, "%"
+        ),
+        Bar("each scalar came once", f"{came:,} of {seconds * _SCALARS:,}", came == seconds * _SCALARS),
+    ]
     return report
+
+
+def _read_event_files(seconds: int) -> tuple[float, int]:
+    """Write scalars into a file beside the reader of event files. Return which part of a processor it used, in
+    percent, and how many scalars it reported. Its start counts.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "reader.py")
+        program.write_text(read_program("event_reader"))
+        with subprocess.Popen(
+            [sys.executable, "-IS", str(program), "input", "1", "0.0"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "OUTPUT_DIR": folder},
+        ) as process:
+            began = time.monotonic()
+            with open(Path(folder, "tfevents"), "wb", 0) as file:
+                for step in range(seconds * _SCALARS):
+                    file.write(make_event(step, loss=1 / (step + 1)))
+                    select.select([], [], [], max(0.0, began + step / _SCALARS - time.monotonic()))
+            out, _ = process.communicate()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return 100 * used / seconds, out.count(b"riseml.report")
 
 
 def _train(context: BenchContext, home: Home, kind: str, count: int, turn: int) -> Mapping[str, float]:

@@ -39,7 +39,8 @@ from riseml.job_programs.event_records import (
 from riseml.job_programs.reports import print_problem, send_metrics
 
 PAUSE = 2.0  # seconds between two passes
-SHARE = 0.01  # part of a processor for passes
+SHARE = 0.01  # part of a processor that reading takes
+SEARCH_SHARE = 0.003  # and the search for new files: a job that does nothing else is idle below 0.01 (`idle_timeout`)
 LONGEST_PAUSE = 60.0  # seconds
 LAST_TIME = 8  # seconds for what is left when the job has ended
 MOST_FILES = 1000  # event files
@@ -114,7 +115,7 @@ class EventReader:
         if deadline or began >= self.next_search:
             self._search()
             ended = time.monotonic()
-            self.next_search = ended + (ended - began) / SHARE
+            self.next_search = ended + (ended - began) / SEARCH_SHARE
         left = PASS_BYTES
         for path, file in sorted(self.files.items()):
             if deadline and time.monotonic() > deadline:

@@ -41,6 +41,7 @@ from riseml.executors.supervision.job_files import (
     says_no_record,
 )
 from riseml.executors.this_machine.removal import remove_tree
+from riseml.job_programs import read_program
 from riseml.model import JobKey
 
 PROGRAMS = (
@@ -51,7 +52,7 @@ PROGRAMS = (
     *(Path(__file__).with_name(f"role_{name}.py") for name in ("wrapper", "use", "server")),
     *(
         Path(__file__).parents[1] / "supervision" / f"{name}.py"
-        for name in ("command_runner", "output_log", "process_tree")
+        for name in ("command_runner", "event_reading", "output_log", "process_tree")
     ),
     Path(__file__).parents[2] / "job_programs" / "gang_rules.py",
 )
@@ -111,6 +112,7 @@ class GangFolder:
         for program in PROGRAMS:
             text = program.read_text(encoding="utf-8")
             self._replace(program.name, _PROGRAM_IMPORT.sub(r"import \1", text).encode())
+        self._replace("event_reader.py", read_program("event_reader").encode())
         for role, order in roles.items():
             self._replace(f"roles/{role}.json", json.dumps(order).encode())
         with open(os.open(self.path / "orders", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)):

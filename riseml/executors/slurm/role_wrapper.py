@@ -23,11 +23,12 @@ import time
 from typing import Any
 
 from riseml.executors.slurm import gang_lines, gang_records, role_use
-from riseml.executors.supervision import output_log, process_tree
+from riseml.executors.supervision import event_reading, output_log, process_tree
 
 CONNECT = 60.0  # seconds to reach the supervisor
 GONE = "the gang's supervisor did not answer any more"
 _KILL_PAUSE = 0.05  # seconds between two checks of processes that were killed
+_READ_TIME = 12.0  # seconds that a reader of event files has at the end, which it ends itself before
 _SERVER_PAUSE = 5.0  # seconds between two starts of a server that cannot run
 _PR_SET_PDEATHSIG = 1  # numbers of prctl(2)
 _PR_SET_CHILD_SUBREAPER = 36
@@ -59,6 +60,8 @@ class RoleWrapper:
             signal.signal(number, lambda *_: None)
         self.child = None  # type: subprocess.Popen[bytes] | None
         self.streams = {}  # type: dict[int, int]
+        self.reading = None  # type: event_reading.EventReading | None
+        self.read_until = 0.0  # when the reader of event files is ended; 0: it was not told of the end
         self.leave_at = 0.0  # when what the command has left behind ends; 0: it still runs, or left nothing
         self.left = b""  # the line about that
         self.kill_at = 0.0  # when the command gets SIGKILL; 0: it does not have to end
@@ -142,8 +145,14 @@ class RoleWrapper:
             )
         except (OSError, subprocess.SubprocessError) as error:
             return str(error)
+        if self.order.get("events"):
+            reader = [sys.executable, "-I", "-S", os.path.join(self.folder, "event_reader.py")]
+            workdir = self.order["workdir"]
+            self.reading = event_reading.EventReading(reader, self.order["events"], environment, workdir)
         assert self.child.stdout is not None and self.child.stderr is not None
         self.streams = {self.child.stdout.fileno(): output_log.STDOUT, self.child.stderr.fileno(): output_log.STDERR}
+        if self.reading is not None:
+            self.streams[self.reading.source] = output_log.STDOUT
         for descriptor in self.streams:
             os.set_blocking(descriptor, False)
         return ""
@@ -194,29 +203,43 @@ class RoleWrapper:
     def _find_timeout(self) -> float:
         """Return how long nothing has to be done, in seconds."""
         delay = max(0.0, self.leave_at - time.monotonic()) + 0.001 if self.leave_at else 1.0
-        return min(1.0, delay, self.use.find_timeout())
+        begin = None if self.reading is None else self.reading.find_pause()
+        return min(1.0, delay, self.use.find_timeout(), 1.0 if begin is None else begin)
 
     def _has_ended(self, child: "subprocess.Popen[bytes]") -> bool:
         """Return True when the command has ended; after SIGTERM, when all processes that it started have ended, too: a
         shell ends before the program that saves a checkpoint. Without SIGTERM the others have a moment.
         """
         if child.poll() is None:
+            if self.reading is not None:
+                self.reading.start_due()
             return False
         leftovers = self._list_leftovers()
         if not leftovers:
-            return True
+            return not self._reads_on()
         if self.kill_at:
             return False
+        reads_on = self._reads_on()
         self.leave_at = self.leave_at or time.monotonic() + process_tree.LEAVE_TIME
         if time.monotonic() < self.leave_at:
             return False
-        self.left = process_tree.describe_left(leftovers)
-        return True
+        self.left = self.left or process_tree.describe_left(leftovers)
+        for pid in leftovers if reads_on else ():
+            process_tree.send_signal(pid, signal.SIGKILL)
+        return not reads_on
+
+    def _reads_on(self) -> bool:
+        """Tell the reader of event files that the command has ended. Return True while it reads the rest."""
+        if self.reading is None or not self.reading.finish():
+            return False
+        self.read_until = self.read_until or time.monotonic() + _READ_TIME
+        return time.monotonic() < self.read_until
 
     def _list_leftovers(self) -> "list[int]":
         """Return the processes below this one that the command has started."""
         self._reap_orphans()
-        own = [pid for pid in (self.use.find_reader(), self.role_server and self.role_server.pid) if pid]
+        reader = -1 if self.reading is None else self.reading.pid
+        own = [pid for pid in (self.use.find_reader(), reader, self.role_server and self.role_server.pid) if pid]
         own += [descendant for pid in own for descendant in process_tree.list_descendants(pid)]
         return [pid for pid in process_tree.list_descendants(os.getpid()) if pid not in own]
 
@@ -234,6 +257,8 @@ class RoleWrapper:
             if child is None or child.si_pid in started:
                 return
             os.waitpid(child.si_pid, os.WNOHANG)
+            if self.reading is not None and child.si_pid == self.reading.pid:
+                self.reading.note_end()
 
     def _handle_input(self, descriptor: int) -> bool:
         """Handle one readable descriptor; return False at its end."""

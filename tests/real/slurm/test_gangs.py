@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import threading
+from pathlib import Path
 from typing import Any
 
+from tests.real.metrics.test_reports import read_metrics
 from tests.support.rig import BASE, GO, Rig
 from tests.support.slurm_cluster import SlurmCluster
 from tests.support.waiting import DEADLINE
@@ -30,6 +32,16 @@ while True:
         os.sched_yield()
 '"""
 
+EVENT_WRITER = (Path(__file__).parents[2] / "support" / "event_files.py").read_text()
+WRITE = """
+import os
+folder = os.environ["OUTPUT_DIR"] + "/" + os.environ["RISEML_JOB"]
+os.makedirs(folder)
+with open("%s/events.out.tfevents.%d.%s.7" % (folder, time.time(), os.uname().nodename), "wb") as file:
+    for step in range(50):
+        file.write(make_event(step, loss=1 / (step + 1)))
+"""
+
 
 def three(script: dict[str, str], **keys: Any) -> str:
     """Return a riseml.yml of a master, a worker and a ps, each of which needs most of a node."""
@@ -47,15 +59,18 @@ def three(script: dict[str, str], **keys: Any) -> str:
 
 
 def test_a_gang_over_three_nodes_meets_and_finishes(slurm_rig: Rig) -> None:
-    where = "hostname; "
+    """Each role also writes event files of TensorBoard, which all three readers see, and one reads."""
+    where = "hostname; python3 write.py; "
     script = {  # the master ends the others: it waits until the ps has said where it is
         "master": f"{where}{CALL}; {GO}; {COUNT}",
         "worker.1": where + LISTEN,
         "ps.1": f"{where}touch $OUTPUT_DIR/go; sleep 600",
     }
-    slurm_rig.submit(three(script))
+    slurm_rig.submit(three(script), {"write.py": EVENT_WRITER + WRITE})
     found = slurm_rig.wait_closed("1")
     assert found["state"] == "FINISHED", slurm_rig.last_words()
+    counts = {name: metric["count"] for name, metric in read_metrics(slurm_rig, "1").items()}
+    assert counts == {"master/loss": 50, "worker.1/loss": 50, "ps.1/loss": 50}
     lines = slurm_rig.lines("1")
     assert {line.split()[1] for line in lines if re.search(r" n\d$", line)} == {"n1", "n2", "n3"}
     assert "1.master hello from the worker" in lines

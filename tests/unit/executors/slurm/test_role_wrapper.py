@@ -15,6 +15,7 @@ import pytest
 from riseml.base.names import JobName
 from riseml.executors.slurm.gang_folder import GangFolder, GangFolders, GangKey
 from riseml.executors.slurm.gang_lines import SUPERVISOR, LineConnection
+from tests.support.event_files import make_event
 from tests.support.waiting import DEADLINE, wait_for
 
 ROLE = JobName("train")
@@ -41,11 +42,13 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> GangFolder:
         "token": "secret",
         "command": ["/bin/sh", "-c", script],
         "tokens": {ROLE: ["ADDRESS", "PORT"]},
-        "environment": {"TOKEN": "canary"},
+        "environment": {"TOKEN": "canary", "OUTPUT_DIR": str(made.path / "output")},
+        "events": {"jobs": 1, "patterns": []},
         "workdir": str(made.path),
         "stop_grace": 1.0 if more == ":" else DEADLINE,
     }
     made.write_gang({"token": "secret"}, {ROLE: order})
+    (made.path / "prepared").write_bytes(make_event(0, 2e9) + make_event(1, 2e9, loss=0.5))
     return made
 
 
@@ -164,6 +167,30 @@ def test_what_a_role_leaves_in_the_background_is_named(
     assert process.wait(DEADLINE) == 0
     log = folder.log_path(ROLE).read_bytes()
     assert b"so ends what it left in the background: sleep 603 (a last line `wait` lets that end first)]\n" in log
+
+
+@pytest.mark.parametrize("folder", ["mkdir output; cp prepared output/tfevents"], indirect=True, ids=["event files"])
+@pytest.mark.parametrize("how", ["at its end", "after SIGTERM", "while it runs"])
+def test_event_files_of_a_role_are_read_to_their_end(
+    folder: GangFolder, supervisor: tuple[subprocess.Popen[bytes], LineConnection, dict[str, Any]], how: str
+) -> None:
+    process, connection, _ = supervisor
+    connection.send({"go": ADDRESSES})
+    assert receive_message(connection) == {"started": True}
+    log = folder.log_path(ROLE)
+    reports = [b'"step": 1, "loss": 0.5}\n']
+    if how == "while it runs":
+        wait_for("a report", lambda: log.read_bytes().endswith(reports[0]), DEADLINE)
+        with open(folder.path / "output" / "tfevents", "ab") as file:
+            file.write(make_event(2, 2e9, loss=0.25))
+        reports.append(b'"step": 2, "loss": 0.25}\n')
+    if how == "after SIGTERM":
+        wait_for("the file", (folder.path / "output" / "tfevents").exists, DEADLINE)
+        connection.send({"signal": "TERM"})
+    (folder.path / "go-on").touch()
+    assert receive_message(connection)["outside"] is False
+    process.wait(DEADLINE)
+    assert [log.read_bytes().count(report) for report in reports] == [1] * len(reports)
 
 
 LOSE = """
