@@ -166,6 +166,7 @@ def _train_together(stage: Stage, cast: Cast, options: str) -> None:
         stage.type_line(person, "riseml ls -r data://", r"digits/mnist_5k\.csv\.gz")
     for person in (cast.paul, cast.ann):
         stage.type_line(person, f"cd ai-toaster && riseml train -d {options}")
+    stage.await_line(cast.paul, "riseml status 1 | head -3", "STARTING|RUNNING")  # it counts from its place on
     stage.say("A quota", "Paul may run one experiment at the same time. His second one waits.")
     _write_project(cast.paul, "hello", HELLO)
     stage.type_line(cast.paul, "cd hello && riseml train -d")
