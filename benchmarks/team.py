@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.common import BenchContext, Measure, Report, bar_at_most, percentile, print_progress
@@ -72,18 +73,28 @@ def _spread_over_users(store: Path) -> None:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _AnsweredRequest:
+    """A request that was answered."""
+
+    route: str  # method and path
+    seconds: float  # from the moment when it was due
+
+
 async def _measure(context: BenchContext, report: Report, socket: Path, printing: str) -> None:
     requests = itertools.cycle(_ROUTES)
     connections: asyncio.Queue[_LoadConnection] = asyncio.Queue()
     for _ in range(_CONNECTIONS):
         connections.put_nowait(_LoadConnection(socket))
     count = context.rounds(_IDLE_REQUESTS, 60)
-    idle = [await _ask(connections, *next(requests)) for _ in range(count)]
-    report.add("latency", Measure("idle, one after the other", tuple(idle), "ms"))
+    idle: list[_AnsweredRequest] = []
+    for _ in range(count):
+        idle.append(await _ask(connections, *next(requests)))
+    _add_latencies(report, "idle, one after the other", idle)
     print_progress("  load")
     streams = [asyncio.create_task(_follow(socket, printing)) for _ in range(_STREAMS)]
     loaded, late = await _send_at_rate(connections, requests, context.rounds(int(_SECONDS), 3))
-    report.add("latency", Measure(f"{_RATE:.0f} a second, {_STREAMS} streams", tuple(loaded), "ms"))
+    _add_latencies(report, f"{_RATE:.0f} a second, {_STREAMS} streams", loaded)
     report.notes.append(f"{len(loaded):,} requests; the client began the last one {late * 1000:.0f} ms late")
     for stream in streams:
         stream.cancel()
@@ -92,13 +103,23 @@ async def _measure(context: BenchContext, report: Report, socket: Path, printing
     report.notes.append(f"{len(ended)} of {_STREAMS} streams ended before the end of the load")
 
 
+def _add_latencies(report: Report, name: str, answers: Sequence[_AnsweredRequest]) -> None:
+    """Add the latencies of a mix of requests, and a note with the slowest hundredth of each route."""
+    report.add("latency", Measure(name, tuple(answer.seconds for answer in answers), "ms"))
+    by_route: dict[str, list[float]] = {}
+    for answer in answers:
+        by_route.setdefault(answer.route, []).append(answer.seconds)
+    slowest = (f"{route} {percentile(values, 0.99) * 1000:.0f}" for route, values in by_route.items())
+    report.notes.append(f"{name}, 99th of a hundred of each route in ms: {', '.join(slowest)}")
+
+
 async def _send_at_rate(
     connections: asyncio.Queue[_LoadConnection], requests: itertools.cycle[tuple[str, str, bytes]], seconds: int
-) -> tuple[list[float], float]:
+) -> tuple[list[_AnsweredRequest], float]:
     """Send requests when they are due, whether earlier ones were answered or not; a wait for a connection counts.
 
     Returns:
-        The latencies, and how late the last one was begun, in seconds.
+        The answers, and how late the last one was begun, in seconds.
     """
     begun = time.perf_counter()
     tasks = []
@@ -110,14 +131,14 @@ async def _send_at_rate(
     return list(await asyncio.gather(*tasks)), late
 
 
-async def _ask(connections: asyncio.Queue[_LoadConnection], method: str, path: str, body: bytes) -> float:
+async def _ask(connections: asyncio.Queue[_LoadConnection], method: str, path: str, body: bytes) -> _AnsweredRequest:
     begun = time.perf_counter()
     connection = await connections.get()
     try:
         await connection.ask(method, path, body)
     finally:
         connections.put_nowait(connection)
-    return time.perf_counter() - begun
+    return _AnsweredRequest(f"{method} {path}", time.perf_counter() - begun)
 
 
 async def _follow(socket: Path, experiment: str) -> None:
