@@ -52,7 +52,7 @@ _CONNECT_TIMEOUT = 3  # seconds
 _MOST_UNANSWERED = 25_000  # milliseconds; a connection to a machine that vanished is broken then
 _SHORT_WAIT = 100  # milliseconds; the loop does not wait longer for readers
 _MOST_CONNECTIONS = 25  # at the same time; PostgreSQL allows 100 to all of its clients
-_KEPT_CONNECTIONS = 5
+_KEPT_CONNECTIONS = 5  # of PostgreSQL
 _LOG_RESERVE = 8 << 20  # bytes of SQLite's write-ahead log
 _SCARCE_SPACE = 1 << 20  # bytes
 _SUPERUSER = 0
@@ -389,7 +389,8 @@ def _make_engine(url: sa.URL, lock_timeout: float, token: str) -> sa.Engine:
     }
     try:
         if url.get_backend_name() == "sqlite":
-            engine = sa.create_engine(url, **options)
+            # all are kept: to open one again takes longer than most queries, and costs nobody else a place
+            engine = sa.create_engine(url, **options | {"pool_size": _MOST_CONNECTIONS, "max_overflow": 0})
         else:
             settings = _session_settings(lock_timeout, "store", token)
             engine = sa.create_engine(url, pool_pre_ping=True, connect_args=settings, **options)

@@ -27,7 +27,7 @@ class Subscription:
     def __init__(self, experiments: tuple[int, ...]) -> None:
         self.experiments = set(experiments)  # only the notifier changes it
         self._event = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._changed = set(experiments)  # experiments whose records may have changed since `take_changed`
         self._pending = False  # a wake is scheduled
@@ -58,25 +58,31 @@ class Subscription:
         Args:
             changed: the experiment whose records changed; None when only its log has grown.
         """
+        if self.note_change(changed):
+            self.loop.call_soon_threadsafe(self.schedule_wake)
+
+    def note_change(self, changed: int | None) -> bool:
+        """Note a notification. Return True when the caller must schedule a wake in the event loop of the reader."""
         with self._lock:
             if changed is not None:
                 self._changed.add(changed)
             if self._pending:
-                return
+                return False
             self._pending = True
-        self._loop.call_soon_threadsafe(self._schedule)
+            return True
 
-    def _schedule(self) -> None:
-        wait = self._last_wake + _LEAST_INTERVAL - self._loop.time()
+    def schedule_wake(self) -> None:
+        """Wake the reader as soon as it may be woken; only its event loop calls this."""
+        wait = self._last_wake + _LEAST_INTERVAL - self.loop.time()
         if wait > 0:
-            self._loop.call_later(wait, self._wake)
+            self.loop.call_later(wait, self._wake)
         else:
             self._wake()
 
     def _wake(self) -> None:
         with self._lock:
             self._pending = False
-        self._last_wake = self._loop.time()
+        self._last_wake = self.loop.time()
         self._event.set()
 
 
@@ -190,5 +196,14 @@ class Notifier:
             (self._grown if changed is None else self._changed)[experiment] = self._count
             for feed in self._feeds:  # under the lock: a count that a reader gets has nothing that a feed has not noted
                 feed.notify_feed(experiment, changed)
+        sleeping: dict[asyncio.AbstractEventLoop, list[Subscription]] = {}
         for subscription in subscriptions:
-            subscription.notify_reader(changed)
+            if subscription.note_change(changed):
+                sleeping.setdefault(subscription.loop, []).append(subscription)
+        for loop, readers in sleeping.items():  # at once: each call wakes the thread of the loop
+            loop.call_soon_threadsafe(_schedule_wakes, readers)
+
+
+def _schedule_wakes(subscriptions: list[Subscription]) -> None:
+    for subscription in subscriptions:
+        subscription.schedule_wake()

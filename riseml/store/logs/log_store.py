@@ -21,6 +21,7 @@ from riseml.store.logs.line_parser import find_open_lines
 from riseml.store.logs.line_state import RecordKind
 from riseml.store.logs.log_file import JobAttempt, LogFile, load_ends, load_records, renew_file
 from riseml.store.logs.read_position import ReadPosition
+from riseml.store.logs.recent_reads import LARGEST_READ, RecentReads
 from riseml.store.logs.records import find_last_kind, measure_frames, pick_records
 from riseml.store.logs.report_blocks import find_blocks, find_report_blocks
 from riseml.store.logs.report_lines import KnownReports
@@ -72,6 +73,7 @@ class LogStore:
         self._quota = LogQuota(folder, limit)
         self._guard = threading.Lock()
         self._files: dict[int, LogFile] = {}
+        self._recent = RecentReads()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def renew_files(self, experiments: Iterable[int]) -> None:
@@ -183,8 +185,17 @@ class LogStore:
             position = find_open_lines(_load_parts(path, position.open_from, position.offset), position)
         with self._guard:
             file = self._files.get(experiment)
-        known_reports = None if file is None else file.known_reports
-        return find(load_records(path, position.offset, min(unread, _READ_AT_ONCE)), position, known_reports)
+        if file is None or unread > LARGEST_READ:
+            records = load_records(path, position.offset, min(unread, _READ_AT_ONCE))
+            return find(records, position, None if file is None else file.known_reports)
+        place = (find, file, position)
+        read = self._recent.find_read(place)
+        if read is None:
+            read = find(load_records(path, position.offset, unread), position, file.known_reports)
+            if read[1].offset == position.offset + unread:  # otherwise what is appended later belongs to this read
+                self._recent.keep(place, read)
+        blocks, end = read
+        return list(blocks), end
 
     def is_record_start(self, experiment: int, offset: int) -> bool:
         """Return True for an offset at which a record begins or a damaged part goes on, and for the end of the log;
@@ -275,6 +286,7 @@ class LogStore:
         with self._guard:
             file = self._files.pop(experiment, None)
         if file is not None:
+            self._recent.forget()
             file.close()
             self._quota.close_experiment(experiment)
 

@@ -27,6 +27,7 @@ from riseml.job_programs.folder_paths import FileInfo
 from riseml.model import Caller, Environment, Experiment
 from riseml.server.api.callers import CallerOf
 from riseml.server.api.output_rules import check_removable
+from riseml.server.api.parameters import read_group
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.named_experiments import check_changeable, find_details, find_single_experiment
@@ -70,7 +71,7 @@ class _PlaceQuery:
     path: Annotated[str, Query(max_length=4096)] = ""
 
 
-PlaceQuery = Annotated[_PlaceQuery, Depends()]
+PlaceQuery = Annotated[_PlaceQuery, Depends(read_group(_PlaceQuery))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,9 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
     _add_changing_routes(router, services)
 
     @router.get("/files", response_model=wire.FileListing)
-    def list_files(caller: CallerOf, place: PlaceQuery, page: Annotated[_ListingQuery, Depends()]) -> Response:
+    def list_files(
+        caller: CallerOf, place: PlaceQuery, page: Annotated[_ListingQuery, Depends(read_group(_ListingQuery))]
+    ) -> Response:
         opened = _open_storage(place, caller, services)
         listing = opened.files.list_files(ListRequest(opened.path, page.after or None, page.limit, page.deep))
         if opened.named is not None:
@@ -128,7 +131,10 @@ def add_file_routes(router: APIRouter, services: Services) -> None:
 
     @router.put("/files/content", openapi_extra=_BINARY_BODY)
     async def write_file(
-        caller: CallerOf, place: PlaceQuery, upload: Annotated[_UploadQuery, Depends()], request: Request
+        caller: CallerOf,
+        place: PlaceQuery,
+        upload: Annotated[_UploadQuery, Depends(read_group(_UploadQuery))],
+        request: Request,
     ) -> wire.FileView:
         opened = await asyncio.to_thread(_open_storage, place, caller, services, writes=True)
         file = FileUpload(opened.path, upload.upload, upload.size, upload.offset, upload.mtime, upload.executable)
@@ -250,7 +256,9 @@ def add_output_routes(router: APIRouter, services: Services) -> None:
         return _show_kept(caller, services.stores)
 
     @router.get("/outputs")
-    def list_outputs(caller: CallerOf, query: Annotated[_OutputQuery, Depends()]) -> wire.OutputPage:
+    def list_outputs(
+        caller: CallerOf, query: Annotated[_OutputQuery, Depends(read_group(_OutputQuery))]
+    ) -> wire.OutputPage:
         check_text(query.project)
         return _find_outputs(query, caller, services)
 

@@ -15,6 +15,7 @@ from riseml.base.names import name_for_reader, parse_id
 from riseml.base.states import State
 from riseml.model import Caller
 from riseml.server.api.callers import CallerOf
+from riseml.server.api.parameters import read_group
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.comparison import compare_experiments
 from riseml.server.api.views.curve_groups import read_curve_groups
@@ -166,11 +167,11 @@ def add_list_routes(router: APIRouter, services: Services) -> None:
     @router.get("/experiments")
     def list_experiments(
         caller: CallerOf,
-        query: Annotated[ListQuery, Depends()],
-        filters: Annotated[ListFilters, Depends()],
-        team: Annotated[TeamFilter, Depends()],
-        metric: Annotated[MetricFilter, Depends()],
-        annotations: Annotated[AnnotationQuery, Depends()],
+        query: Annotated[ListQuery, Depends(read_group(ListQuery))],
+        filters: Annotated[ListFilters, Depends(read_group(ListFilters))],
+        team: Annotated[TeamFilter, Depends(read_group(TeamFilter))],
+        metric: Annotated[MetricFilter, Depends(read_group(MetricFilter))],
+        annotations: Annotated[AnnotationQuery, Depends(read_group(AnnotationQuery))],
     ) -> wire.ExperimentList:
         if filters.asks_for_page or metric.metric:
             pages = [

@@ -27,6 +27,7 @@ from riseml.server.api.merged_log.log_stream import stream_entries
 from riseml.server.api.merged_log.set_growth import SetGrowth
 from riseml.server.api.merged_log.stream_cursor import check_stream_cursor, parse_stream_cursor
 from riseml.server.api.merged_log.stream_request import LONGEST_HEARTBEAT, StreamRequest
+from riseml.server.api.parameters import read_group
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
@@ -79,7 +80,10 @@ def add_log_routes(router: APIRouter, services: Services) -> None:
 
     @router.get("/experiments/{name}/logs", response_class=StreamingResponse, responses=_NDJSON)
     def read_logs(
-        name: Name, caller: CallerOf, query: Annotated[_LogParameters, Depends()], request: Request
+        name: Name,
+        caller: CallerOf,
+        query: Annotated[_LogParameters, Depends(read_group(_LogParameters))],
+        request: Request,
     ) -> StreamingResponse:
         canonical_id = parse_id(name)
         _check_since(query.since)

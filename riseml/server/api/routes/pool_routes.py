@@ -19,6 +19,7 @@ from riseml.base.states import Network
 from riseml.control.observation import Observation
 from riseml.model import Experiment, Job
 from riseml.server.api.callers import CallerOf
+from riseml.server.api.parameters import read_group
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.explain import show_queue
 from riseml.server.api.views.pool_usage import CpuUsageSum
@@ -353,11 +354,11 @@ def add_clean_routes(router: APIRouter, cleaner: Cleaner, disks: DiskReclaimer) 
     """Add /leftovers, which lists them, and /leftovers/remove."""
 
     @router.get("/leftovers")
-    def read_leftovers(query: Annotated[_CleanQuery, Depends()]) -> wire.LeftoversView:
+    def read_leftovers(query: Annotated[_CleanQuery, Depends(read_group(_CleanQuery))]) -> wire.LeftoversView:
         return _show_cleaning(cleaner.find_leftovers(_make_clean_request(query), now()), disks)
 
     @router.post("/leftovers/remove")
-    def remove_leftovers(query: Annotated[_CleanQuery, Depends()]) -> wire.LeftoversView:
+    def remove_leftovers(query: Annotated[_CleanQuery, Depends(read_group(_CleanQuery))]) -> wire.LeftoversView:
         return _show_cleaning(
             cleaner.remove_leftovers(cleaner.find_leftovers(_make_clean_request(query), now())), disks
         )

@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from riseml import wire
 from riseml.base.errors import UsageError
 from riseml.server.api.callers import CallerOf
+from riseml.server.api.parameters import read_group
 from riseml.server.api.submissions.submit import check_text
 from riseml.server.api.views.experiment_table import TableQuery, list_table_csv, read_table
 from riseml.server.api.views.results import ResultQuery
@@ -71,8 +72,8 @@ def add_table_routes(router: APIRouter, stores: Stores) -> None:
     @router.get("/table")
     def read(
         caller: CallerOf,
-        filters: Annotated[TableFilters, Depends()],
-        shape: Annotated[TableShape, Depends()],
+        filters: Annotated[TableFilters, Depends(read_group(TableFilters))],
+        shape: Annotated[TableShape, Depends(read_group(TableShape))],
         offset: Annotated[int, Query(ge=0, le=10_000_000, description="lines before the page")] = 0,
         limit: Annotated[int, Query(ge=0, le=10_000, description="lines of the page")] = 200,
         available: Annotated[bool, Query(description="list the columns that there are")] = False,  # noqa: FBT002  # a query parameter is named by its caller
@@ -83,7 +84,9 @@ def add_table_routes(router: APIRouter, stores: Stores) -> None:
 
     @router.get("/table/csv", response_class=StreamingResponse, responses=_CSV_ANSWER)
     def export(
-        caller: CallerOf, filters: Annotated[TableFilters, Depends()], shape: Annotated[TableShape, Depends()]
+        caller: CallerOf,
+        filters: Annotated[TableFilters, Depends(read_group(TableFilters))],
+        shape: Annotated[TableShape, Depends(read_group(TableShape))],
     ) -> StreamingResponse:
         lines = list_table_csv(_make_query(filters, shape), caller, stores, now())
         return StreamingResponse(_end_lines(lines), media_type="text/csv")

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
 
 from riseml.server.reconcile.notifier import _LEAST_INTERVAL, Notifier
 
@@ -50,3 +54,26 @@ def test_a_flood_wakes_the_reader_few_times_and_after_its_last_notification() ->
     known, rate = asyncio.run(run())
     assert known == 5000
     assert rate <= 1, "at most once in each interval"
+
+
+def test_many_readers_are_woken_by_one_call_of_their_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> tuple[int, int]:
+        notifier = Notifier()
+        loop = asyncio.get_running_loop()
+        calls: list[object] = []
+        call = loop.call_soon_threadsafe
+
+        def note_call(*call_arguments: Any) -> object:
+            calls.append(call_arguments)
+            return call(*call_arguments)
+
+        with ExitStack() as open_subscriptions:
+            readers = [open_subscriptions.enter_context(notifier.subscribe((1,))) for _ in range(50)]
+            for reader in readers:
+                reader.take_changed()
+            monkeypatch.setattr(loop, "call_soon_threadsafe", note_call)
+            notifier.publish_lines(1)
+            woken = await asyncio.gather(*(reader.wait_for_change(DEADLINE) for reader in readers))
+        return len(calls), sum(woken)
+
+    assert asyncio.run(run()) == (1, 50)

@@ -10,6 +10,7 @@ import pytest
 from riseml.model import FramePosition, LogCursor
 from riseml.store.logs.line_state import LONGEST_LINE
 from riseml.store.logs.log_store import LogStore, read_all_lines
+from riseml.store.logs.read_position import ReadPosition
 from tests.unit.store.logs.log_frames import KEY, MARK, OTHER, frame, texts
 
 
@@ -18,6 +19,25 @@ def test_lines_are_read_in_the_order_of_their_frames(tmp_path: Path) -> None:
     logs.append_frames(KEY, [frame(1, b"one\n"), frame(2, b"two\r\n", 2)])
     logs.append_frames(OTHER, [frame(3, b"\xff\n"), frame(4, b"\n")])
     assert texts(logs) == [("worker.1", b"one"), ("worker.1", b"two\r"), ("master", b"\xff"), ("master", b"")]
+
+
+def test_readers_at_the_same_place_share_a_read_until_the_log_is_closed(tmp_path: Path) -> None:
+    logs = LogStore(tmp_path)
+    logs.append_frames(KEY, [frame(1, b"one\n")])
+    (first,), end = logs.read_blocks(KEY.experiment, ReadPosition())
+    logs.append_frames(KEY, [frame(2, b"two\n")])
+    (second,), last = logs.read_blocks(KEY.experiment, end)
+    blocks, again = logs.read_blocks(KEY.experiment, end)
+    assert blocks[0] is second and again == last
+    (shared,), place = logs.read_blocks(KEY.experiment, ReadPosition())
+    assert shared is first and place == end, "the rest comes with the next read"
+    logs.close_experiment(KEY.experiment)
+    (whole,), place = logs.read_blocks(KEY.experiment, ReadPosition())
+    assert whole.data == first.data + second.data and place == last
+    assert logs.read_blocks(KEY.experiment, last) == ([], last)
+    logs.append_frames(KEY, [frame(3, b"three\n")])
+    (whole,), _ = logs.read_blocks(KEY.experiment, ReadPosition())
+    assert whole.data.count(b"\n") == 3, "a file that was opened again is read again"
 
 
 def test_a_long_line_in_several_frames_is_one_line(tmp_path: Path) -> None:

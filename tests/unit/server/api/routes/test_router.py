@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from inspect import iscoroutinefunction
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,10 @@ def test_every_route_says_how_it_may_refuse(router: APIRouter) -> None:
     for route in router.routes:
         if isinstance(route, APIRoute):
             assert route.responses.keys() >= FAILURES.keys(), route.path
+
+
+def test_no_route_needs_a_thread_before_it_is_called(router: APIRouter) -> None:
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            parts = [part for part in route.dependant.dependencies if part.call is not None]
+            assert [part.call for part in parts if not iscoroutinefunction(part.call)] == [], route.path
