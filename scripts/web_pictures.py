@@ -22,7 +22,7 @@ VIEWS = {
     "failure": ("/experiments/3", "region", "Failure"),
     "configuration": ("/experiments/5/config", "region", "riseml.yml"),
     "explain": ("/experiments/6/explain", "region", "Hosts"),
-    "set": ("/experiments/2", "region", "Leaderboard"),
+    "set": ("/experiments/2", "region", "Parameter importance"),
     "pool": ("/pool", "region", "Queue"),
     "compare": ("/compare?of=1&of=4", "img", "loss"),
 }

@@ -188,7 +188,7 @@ export class ChartPanel {
   showLegend(lines, hidden) {
     const last = lines.length === 1 ? lines[0].last : null;
     this.legend.hidden = lines.length < 2;
-    if (this.pointed < 0) setText(this.values, last ? `last ${formatNumber(last.value)}${last.step === null ? "" : ` at step ${formatNumber(last.step)}`}` : "");
+    if (this.pointed < 0) setText(this.values, last ? `last ${formatNumber(last.value)}${last.step === null || this.source.xTitle ? "" : ` at step ${formatNumber(last.step)}`}` : "");
     if (lines.length < 2) return fill(this.legend);
     const worth = (/** @type {Line} */ line) => Number(line.last?.value ?? Number.NaN);
     const ordered = this.settings.isSorted ? [...lines].sort((one, other) => compareWorth(worth(one), worth(other))) : lines;

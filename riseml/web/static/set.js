@@ -148,7 +148,7 @@ class SetView {
         groups: () => [...this.parameters, ...(this.parameters.includes("seed") ? ["point"] : []), "tag"],
         readGroups: async (by) => (await get("/results/curves", { of: id, metric, by }, signal)).groups,
       });
-      this.best = best = new ChartPanel(`best ${metric} so far`, { kind: "best of a set", xTitle: "experiments that have ended" });
+      this.best = best = new ChartPanel(`best ${metric} so far`, { kind: "best of a set", xTitle: "ended experiments" });
       fill(this.charts, curves.element, best.element, this.importance.element);
     }
     this.metrics = found.metrics;
