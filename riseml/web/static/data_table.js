@@ -46,6 +46,10 @@ export class DataTable {
     this.available = [];
     /** @type {string[]} */
     this.columns = [];
+    /** @type {(string | null)[]} classes of the cells of each column */
+    this.classes = [];
+    /** @type {(number | null)[]} pixels left of each column that is pinned; null: it is not */
+    this.lefts = [];
     /** @type {Set<string>} */
     this.open = new Set();
     /** @type {Set<string>} */
@@ -193,9 +197,10 @@ export class DataTable {
   }
 
   showHeads() {
+    this.measure();
     const keys = parseSort(this.state.sort);
     const check = make("th", { scope: "col", class: "check" }, make("input", { type: "checkbox", "aria-label": "Select all that the filter leaves", checked: false, onclick: () => this.selectAll() }));
-    this.columnsLeft(check, -1);
+    this.pin(check, -1);
     const heads = this.columns.map((name, at) => {
       const place = keys.findIndex((key) => key.name === name);
       const mark = place < 0 ? "" : `\u00a0${keys[place].descending ? "↓" : "↑"}${keys.length > 1 ? place + 1 : ""}`;
@@ -203,12 +208,12 @@ export class DataTable {
       const button = make("button", { type: "button", class: "head", draggable: "true", "data-action": `sort by ${name}`, title: this.describe(name), onclick: (/** @type {MouseEvent} */ event) => this.sortBy(name, event.shiftKey), onkeydown: (/** @type {KeyboardEvent} */ event) => this.onHeadKey(event, name) }, make("span", { class: "title" }, name), make("span", { "aria-hidden": "true" }, mark));
       button.addEventListener("dragstart", (event) => event.dataTransfer?.setData("text/plain", name));
       const handle = make("span", { class: "handle", "aria-hidden": "true", onpointerdown: (/** @type {PointerEvent} */ event) => this.startSizing(event, name) });
-      const head = make("th", { scope: "col", class: this.classOf(name), "aria-sort": sorted, ondragover: (/** @type {DragEvent} */ event) => event.preventDefault() }, button, handle);
+      const head = make("th", { scope: "col", class: this.classes[at], "aria-sort": sorted, ondragover: (/** @type {DragEvent} */ event) => event.preventDefault() }, button, handle);
       head.addEventListener("drop", (event) => {
         event.preventDefault();
         this.moveTo(event.dataTransfer?.getData("text/plain") ?? "", name);
       });
-      this.columnsLeft(head, at);
+      this.pin(head, at);
       return head;
     });
     fill(this.heads, check, heads, make("th", { class: "rest", "aria-hidden": "true" }));
@@ -231,12 +236,23 @@ export class DataTable {
     return findWidth(this.state, name, matchMedia("(max-width: 700px)").matches);
   }
 
-  /** Let a cell of a pinned column stay when the table scrolls to the side. @param {HTMLElement} cell @param {number} at */
-  columnsLeft(cell, at) {
-    if (!this.state.pinned.length || (at >= 0 && !this.state.pinned.includes(this.columns[at]))) return;
+  /** Find once for all rows how the cells of each column are. */
+  measure() {
+    let left = CHECK_WIDTH;
+    this.classes = this.columns.map((name) => this.classOf(name));
+    this.lefts = this.columns.map((name) => {
+      const pixels = left;
+      left += this.widthOf(name);
+      return this.state.pinned.includes(name) ? pixels : null;
+    });
+  }
+
+  /** Let a cell of a pinned column stay when the table scrolls to the side. @param {HTMLElement} cell @param {number} at -1: the box that selects the row */
+  pin(cell, at) {
+    const left = at < 0 ? (this.state.pinned.length ? 0 : null) : this.lefts[at];
+    if (left === null) return;
     cell.classList.add("pinned");
-    const before = at < 0 ? [] : this.columns.slice(0, at);
-    cell.style.left = `${(at < 0 ? 0 : CHECK_WIDTH) + before.reduce((sum, name) => sum + this.widthOf(name), 0)}px`;
+    cell.style.left = `${left}px`;
   }
 
   /** @param {string} name @returns {string} */
@@ -327,7 +343,8 @@ export class DataTable {
       if (reading !== this.reading) return;
       this.chunks.set(chunk, view.rows);
       if (this.chunks.size > MOST_CHUNKS) this.chunks.delete([...this.chunks.keys()].sort((one, other) => Math.abs(other - chunk) - Math.abs(one - chunk))[0]);
-      this.virtual.refresh(this.lines);
+      const { kept, nodes } = this.virtual;
+      if (chunk * CHUNK < kept + nodes.length && (chunk + 1) * CHUNK > kept) this.virtual.refresh(this.lines); // it is in sight
     } catch (error) {
       if (!this.options.signal.aborted) this.options.feed.onReturn(error, () => this.readSoon(), this.options.signal);
     } finally {
@@ -357,10 +374,10 @@ export class DataTable {
     const isSelected = this.selected.has(line.id);
     const box = line.group ? null : make("input", { type: "checkbox", checked: isSelected, "aria-label": `Select ${line.id}` });
     const check = make("td", { class: "check" }, box);
-    this.columnsLeft(check, -1);
+    this.pin(check, -1);
     const cells = this.columns.map((name, place) => {
-      const cell = make("td", { class: this.classOf(name), "data-column": place }, this.makeCell(line, name, place));
-      this.columnsLeft(cell, place);
+      const cell = make("td", { class: this.classes[place], "data-column": place }, this.makeCell(line, name, place));
+      this.pin(cell, place);
       return cell;
     });
     if (line.group && !this.columns.includes("id")) cells[0]?.prepend(this.makeFold(line));

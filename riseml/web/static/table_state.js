@@ -9,9 +9,9 @@
 const MOST_PARAMETERS = 12; // columns of a table whose columns nobody has chosen
 const MOST_METRICS = 6;
 const GROUP_WIDTH = 190; // pixels of the first column, which names the groups
-const NARROW_GROUP_WIDTH = 112;
-const NARROW_WIDTH = 96;
-const NARROW_WIDTHS = new Map([["id", 66], ["rank", 48], ["state", 108]]);
+const NARROW_GROUP_WIDTH = 104;
+const NARROW_WIDTH = 103;
+const NARROW_WIDTHS = new Map([["id", 66], ["rank", 48], ["state", 106]]);
 const LEAST_WIDTH = 40; // pixels
 const MOST_WIDTH = 900;
 const WIDTHS = new Map([["id", 92], ["rank", 62], ["state", 128], ["note", 260], ["name", 150], ["project", 130], ["host", 130], ["workers", 84], ["gpus", 66], ["set", 66], ["reason", 150]]);
