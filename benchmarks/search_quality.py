@@ -15,8 +15,8 @@ from typing import Any
 
 from benchmarks.common import Bar, BenchContext, Measure, Report
 from riseml.model import Point, SearchPlan, Trial, TrialOutcome
-from riseml.search.propose import Proposer, load_optuna
-from riseml.search.space import make_space, read_point
+from riseml.searches.propose import Proposer, load_optuna
+from riseml.searches.space import make_space, read_point
 from riseml.spec.config.types import Distribution, Goal, Parameter, Scale, SearchMethod, SearchSection
 
 SEEDS = 100

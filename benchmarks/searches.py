@@ -11,7 +11,7 @@ from benchmarks.common import BenchContext, Measure, Report, bar_of_time
 from benchmarks.search_quality import add_quality
 from benchmarks.search_race import add_race
 from riseml.model import SearchPlan, Trial, TrialOutcome
-from riseml.search.propose import Proposer
+from riseml.searches.propose import Proposer
 from riseml.spec.config.types import Distribution, Goal, Parameter, Scale, SearchMethod, SearchSection
 
 _TRIALS = 1_000  # the most that a set may have

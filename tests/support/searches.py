@@ -15,7 +15,7 @@ from riseml.planning.generations import make_lineage
 from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import add_seed, find_first_seed
 from riseml.planning.trial_plan import plan_trial
-from riseml.search.propose import choose_first_point
+from riseml.searches.propose import choose_first_point
 from riseml.server.reconcile.notifier import Notifier
 from riseml.server.reconcile.search_loop import SearchLoop, SearchLoopParts
 from riseml.server.reconcile.wake import Wake

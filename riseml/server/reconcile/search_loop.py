@@ -25,8 +25,8 @@ from riseml.planning.generations import make_lineage
 from riseml.planning.plan import first_jobs
 from riseml.planning.repetition import add_seed, find_next_run, fold_record
 from riseml.planning.trial_plan import Template, plan_trial
-from riseml.search.propose import Proposer, find_parent
-from riseml.search.stopping import StopJudge, find_checkpoints
+from riseml.searches.propose import Proposer, find_parent
+from riseml.searches.stopping import StopJudge, find_checkpoints
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
 from riseml.server.reconcile.notifier import Notifier

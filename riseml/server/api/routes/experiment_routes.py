@@ -21,9 +21,9 @@ from riseml.control.search_steps import find_excess
 from riseml.control.visible_names import name_seen
 from riseml.model import Caller, Environment, SearchRecord, TrialOutcome
 from riseml.planning.repetition import fold_record
-from riseml.search.importance import Importances, find_importances
-from riseml.search.propose import list_tried
-from riseml.search.space import list_points
+from riseml.searches.importance import Importances, find_importances
+from riseml.searches.propose import list_tried
+from riseml.searches.space import list_points
 from riseml.server.api.callers import CallerOf
 from riseml.server.api.request_log import describe_kill
 from riseml.server.api.set_admission import find_set_admission

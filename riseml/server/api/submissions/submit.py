@@ -26,7 +26,7 @@ from riseml.planning.plan import first_jobs, make_plan, make_plans
 from riseml.planning.repetition import add_seed, find_first_seed
 from riseml.planning.template import check_values
 from riseml.planning.trial_plan import make_templates, plan_trial
-from riseml.search.propose import choose_first_point
+from riseml.searches.propose import choose_first_point
 from riseml.server.api.submissions.team_checks import check_for_team, find_holder, find_project_spaces
 from riseml.server.clock import now
 from riseml.server.hosts.environment_review import review_environment

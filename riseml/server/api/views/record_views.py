@@ -227,11 +227,10 @@ def show_set(
     if state not in TERMINAL and any(experiment.paused for experiment in experiments):
         reason = Reason.PAUSED
         message = f"Paused by a user: `riseml search {name} --resume` lets it go on"
-    ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
-    started = [experiment.started_at for experiment in experiments if experiment.started_at is not None]
     end = end if state is State.FAILED else NO_BAD_END
     return {
         **members[0],
+        **_show_set_times(experiments, goes_on=goes_on),
         "id": name,
         **show_annotation(annotations.get(Subject(number), NO_ANNOTATION)),
         "type": "set",
@@ -241,10 +240,6 @@ def show_set(
         "cause": name_cause(state, experiments),
         "last_lines": list(end.last_lines),
         "advice": end.advice,
-        "started_at": show_time(min(started, default=None)),
-        "ended_at": show_time(max(ended)) if len(ended) == len(experiments) and not goes_on else None,
-        "waited": 0.0,
-        "waits_since": None,
         "parameters": {},
         "output": members[0]["output"].rpartition("/" if members[0]["output"].startswith("/") else ".")[0],
         "concurrency": experiments[0].concurrency if search is None else search.concurrency,
@@ -257,6 +252,28 @@ def show_set(
         "progress": None,
         "remarks": [],
         "search": None if search is None else show_search(search, names, reader),
+    }
+
+
+class _SetTimes(TypedDict):
+    """The times of a set, which does not wait between attempts: its members do."""
+
+    started_at: str | None
+    ended_at: str | None
+    waited: float
+    waits_since: None
+
+
+def _show_set_times(experiments: Sequence[Experiment], *, goes_on: bool) -> _SetTimes:
+    """Return when the first member of a set began, and the last one ended."""
+    started = [experiment.started_at for experiment in experiments if experiment.started_at is not None]
+    ended = [experiment.ended_at for experiment in experiments if experiment.ended_at is not None]
+    has_ended = len(ended) == len(experiments) and not goes_on
+    return {
+        "started_at": show_time(min(started, default=None)),
+        "ended_at": show_time(max(ended)) if has_ended else None,
+        "waited": 0.0,
+        "waits_since": None,
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from riseml.model import SearchPlan, Trial, TrialOutcome
-from riseml.search.stopping import StopJudge, find_checkpoints
+from riseml.searches.stopping import StopJudge, find_checkpoints
 from riseml.spec.config.types import Goal, StopMethod, StopRule
 from tests.support.searches import LR, make_search
 

@@ -13,13 +13,13 @@ from riseml.base.states import Wanted
 from riseml.model import Point, SearchPlan, SearchRecord, Trial, TrialOutcome
 from riseml.planning.generations import awaits_generation, find_generation, make_lineage
 from riseml.planning.repetition import find_next_run
-from riseml.search.population import breed_point, choose_parent
-from riseml.search.propose import Proposer, find_parent
-from riseml.search.space import name_point
+from riseml.searches.population import breed_point, choose_parent
+from riseml.searches.propose import Proposer, find_parent
+from riseml.searches.space import name_point
 from riseml.spec.config.conditions import is_there, meets_constraints
 from riseml.spec.config.types import Distribution, Goal, Parameter, PopulationRule, Scale, SearchMethod
 from tests.support.searches import EPOCHS, LAYERS, LR, UNITS, make_search
-from tests.unit.search.test_propose import DEPENDENT
+from tests.unit.searches.test_propose import DEPENDENT
 
 SIZE = 4
 RULE = PopulationRule(SIZE, replace=0.25, resample=0.0)

@@ -8,7 +8,7 @@ import pytest
 
 from riseml.base.states import Wanted
 from riseml.model import Point, SearchPlan, SearchRecord, Trial, TrialOutcome
-from riseml.search.propose import Proposer, choose_first_point
+from riseml.searches.propose import Proposer, choose_first_point
 from riseml.spec.config.types import Distribution, Goal, Parameter, Scale, SearchMethod
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.model import SearchPlan, Trial, TrialOutcome
-from riseml.search.propose import load_optuna, make_study
+from riseml.searches.propose import load_optuna, make_study
 from riseml.spec.config.types import StopMethod, StopRule
 
 if TYPE_CHECKING:

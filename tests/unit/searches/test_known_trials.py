@@ -7,7 +7,7 @@ import pytest
 from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from riseml.search.known_trials import KnownTrials, make_frozen_trial
+from riseml.searches.known_trials import KnownTrials, make_frozen_trial
 
 LR = FloatDistribution(0.0, 1.0)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riseml.search.quantiles import find_place, find_place_ends, needs_place, write_number
+from riseml.searches.quantiles import find_place, find_place_ends, needs_place, write_number
 from riseml.spec.config.types import Distribution, Scale
 
 DISTRIBUTIONS = (

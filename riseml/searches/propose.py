@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from riseml.model import Point, SearchPlan, Trial, TrialOutcome
-from riseml.search.population import breed_point, choose_parent
-from riseml.search.space import list_points, make_space, name_point, read_point, try_point
+from riseml.searches.population import breed_point, choose_parent
+from riseml.searches.space import list_points, make_space, name_point, read_point, try_point
 from riseml.spec.config.conditions import list_constrained_metrics
 from riseml.spec.config.types import Goal, SearchMethod
 
@@ -153,7 +153,7 @@ class _KnownStudy:
         """Return a study with these trials as far as the method asks for them."""
         if self._plan.search.method is not SearchMethod.TPE:
             return make_study(self._plan)
-        from riseml.search.known_trials import KnownTrials
+        from riseml.searches.known_trials import KnownTrials
 
         space = make_space(self._plan.parameters)
         return make_study(self._plan, storage=KnownTrials([self._freeze_trial(trial, space) for trial in trials]))
@@ -170,7 +170,7 @@ def freeze_trial(plan: SearchPlan, trial: Trial, space: dict[str, Any]) -> Froze
     """Return a trial as Optuna knows it."""
     from optuna.trial import TrialState
 
-    from riseml.search.known_trials import make_frozen_trial
+    from riseml.searches.known_trials import make_frozen_trial
 
     states = {
         None: TrialState.RUNNING,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riseml.model import SearchPlan, Trial
-from riseml.search.propose import Proposer
-from riseml.search.space import count_points, list_points, make_point, make_space, read_point
+from riseml.searches.propose import Proposer
+from riseml.searches.space import count_points, list_points, make_point, make_space, read_point
 from riseml.spec.config.types import Distribution, Parameter, Scale, SearchMethod
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
 

@@ -14,7 +14,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from riseml.model import Point, SearchPlan, Trial, TrialOutcome
-from riseml.search.quantiles import find_place, find_place_ends, write_number
+from riseml.searches.quantiles import find_place, find_place_ends, write_number
 from riseml.spec.config.conditions import find_ends, is_there, meets_constraints, sort_parameters
 from riseml.spec.config.types import Distribution, Goal, Parameter, PopulationRule, Scale
 from riseml.spec.scalars.formulas import NoValue

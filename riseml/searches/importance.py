@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from riseml.base.records import dataclass
 from riseml.model import SearchPlan, Trial, TrialOutcome
-from riseml.search.propose import freeze_trial, make_study
-from riseml.search.space import make_space
+from riseml.searches.propose import freeze_trial, make_study
+from riseml.searches.space import make_space
 from riseml.spec.config.types import Goal, Parameter
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _compute_shares(plan: SearchPlan, completed: Sequence[Trial]) -> dict[str, f
     """Return the share of each parameter, together 1; nothing when the values of the trials are equal."""
     from optuna.importance import get_param_importances
 
-    from riseml.search.known_trials import KnownTrials
+    from riseml.searches.known_trials import KnownTrials
 
     if len({trial.value for trial in completed}) == 1:
         return {}

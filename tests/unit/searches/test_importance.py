@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from riseml.model import SearchPlan, Trial, TrialOutcome
-from riseml.search.importance import FEWEST_TRIALS, Importances, find_importances
-from riseml.search.propose import Proposer
+from riseml.searches.importance import FEWEST_TRIALS, Importances, find_importances
+from riseml.searches.propose import Proposer
 from riseml.spec.config.types import Distribution, Goal, Parameter, PopulationRule, Scale, SearchMethod
 from tests.support.searches import DROPOUT, EPOCHS, LAYERS, LR, UNITS, make_search
 

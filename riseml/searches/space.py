@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from riseml.model import Point, SearchPlan
-from riseml.search.quantiles import find_place, find_place_ends, needs_place, write_number
+from riseml.searches.quantiles import find_place, find_place_ends, needs_place, write_number
 from riseml.spec.config.conditions import combine_values, is_there, meets_constraints, sort_parameters
 from riseml.spec.config.types import Distribution, Parameter, Scale
 from riseml.spec.scalars.formulas import NoValue
