@@ -70,22 +70,33 @@ def is_loss(name: str) -> bool:
     return _LOSS.search(name) is not None
 
 
+def check_finite(name: str, last: float, not_finite: int, step: int | None) -> str:
+    """Return what is wrong with a metric whose last values are not finite; empty: nothing is.
+
+    Args:
+        name: of the metric.
+        last: its last value.
+        not_finite: how many of its last values are not finite.
+        step: of the last value.
+    """
+    return f"{name} is {last:g}{_describe_step(step)}" if not_finite >= _FEWEST_NOT_FINITE else ""
+
+
 def check_loss(name: str, last: float, not_finite: int, step: int | None, history: Sequence[Mean]) -> Remark | None:
     """Return a remark about a loss that is not a number, or has grown tenfold.
 
     Args:
         name: of the metric.
         last: its last value.
-        not_finite: how many of its values are not finite.
+        not_finite: how many of its last values are not finite.
         step: of the last value.
         history: all of its values, the oldest first.
     """
     if not is_loss(name):
         return None
-    where = "" if step is None else f" at step {step:,}"
     if not math.isfinite(last):
-        text = f"{name} is {last:g}{where}"
-        return Remark(RemarkKind.NAN, text) if not_finite >= _FEWEST_NOT_FINITE else None
+        text = check_finite(name, last, not_finite, step)
+        return Remark(RemarkKind.NAN, text) if text else None
     means = [bucket.mean for bucket in history if bucket.mean is not None and bucket.minimum is not None]
     if len(means) < len(history) or len(history) < _FEWEST_BUCKETS:
         return None
@@ -93,7 +104,7 @@ def check_loss(name: str, last: float, not_finite: int, step: int | None, histor
     least = min(bucket.minimum for bucket in history[-_LAST_BUCKETS:] if bucket.minimum is not None)
     if best <= 0 or least < _GROWN * best or least < means[0] / 2:
         return None
-    return Remark(RemarkKind.DIVERGED, f"{name} has grown from {best:.3g} to {last:.3g}{where}")
+    return Remark(RemarkKind.DIVERGED, f"{name} has grown from {best:.3g} to {last:.3g}{_describe_step(step)}")
 
 
 def check_rate(marks: Sequence[tuple[float, float]], now: float, pause: float = 0.0) -> Remark | None:
@@ -148,6 +159,10 @@ def check_gpus(samples: Sequence[tuple[float, float]]) -> Remark | None:
     if not _covers_window([at for at, _ in samples]) or any(busy >= _IDLE_GPU for _, busy in samples):
         return None
     return Remark(RemarkKind.IDLE_GPU, f"its GPUs do nothing for {WINDOW / 60:.0f} m", samples[0][0])
+
+
+def _describe_step(step: int | None) -> str:
+    return "" if step is None else f" at step {step:,}"
 
 
 def _covers_window(times: Sequence[float]) -> bool:

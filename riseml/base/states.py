@@ -100,6 +100,7 @@ class Reason(enum.Enum):
     MAX_DURATION = "MAX_DURATION"
     IDLE = "IDLE"
     OUTPUT_LIMIT = "OUTPUT_LIMIT"
+    NOT_FINITE = "NOT_FINITE"
     AWAITED_ENDED = "AWAITED_ENDED"
     LEFT = "LEFT"
     STOPPED_EARLY = "STOPPED_EARLY"
@@ -144,6 +145,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.AWAITED_ENDED: "A job that another one waits for (`after`) has ended and never answered",
     Reason.IDLE: "No job printed or computed anything for idle_timeout",
     Reason.OUTPUT_LIMIT: "Its output takes more than the server allows",
+    Reason.NOT_FINITE: "A loss is not a finite number any more, and `on: nan` in its riseml.yml ends it then",
     Reason.LEFT: "No client uses it any more",
     Reason.STOPPED_EARLY: "Stopped by its search: other trials do better",
     Reason.KILLED_BY_USER: "Killed by a user",

@@ -54,6 +54,8 @@ class Observation:
     inherited: frozenset[int] = frozenset()  # ids of experiments whose output has the files of their parent
     # id of an experiment whose output takes more than the server allows -> the sentence that says how much
     outputs_over: Mapping[int, str] = field(default_factory=dict)
+    # id of a running experiment with `on: nan` whose loss is not finite any more -> the sentence that says so
+    not_finite: Mapping[int, str] = field(default_factory=dict)
     # running jobs that their hosts do not show now -> when they were last known to run, by the server's clock
     last_signs: Mapping[JobKey, datetime] = field(default_factory=dict)
     team: QuotaRules | None = None  # quotas and usage of the users; None: the server has one user

@@ -13,6 +13,9 @@ from riseml.model import Experiment
 
 _ACTIVE = (State.RUNNING, State.STARTING, State.BUILDING, State.PENDING, State.CREATED)
 
+_EARLY_ENDS = frozenset({Reason.STOPPED_EARLY, Reason.NOT_FINITE})
+"""Reasons of good ends that are not the end of the user's code."""
+
 
 class SetMember(Protocol):
     """One member of a set for `roll_up_set`: a record of an experiment, or its state in a log."""
@@ -64,10 +67,7 @@ def roll_up_set(
 def _roll_up_ended(experiments: Sequence[SetMember]) -> tuple[State, Reason]:
     """Return the state of a set whose members have all ended."""
     states = {experiment.state for experiment in experiments}
-    if any(
-        experiment.state is State.FINISHED and experiment.reason is not Reason.STOPPED_EARLY
-        for experiment in experiments
-    ):
+    if any(experiment.state is State.FINISHED and experiment.reason not in _EARLY_ENDS for experiment in experiments):
         return State.FINISHED, Reason.COMPLETED
     if State.FAILED in states:
         return State.FAILED, Reason.NONE_FINISHED
@@ -86,7 +86,7 @@ def describe_set_end(experiments: Sequence[SetMember], best: str = "") -> str:
     states = [experiment.state for experiment in experiments]
     if not set(states) <= TERMINAL:
         return ""
-    stopped = sum(experiment.reason is Reason.STOPPED_EARLY for experiment in experiments)
+    stopped = sum(experiment.state is State.FINISHED and experiment.reason in _EARLY_ENDS for experiment in experiments)
     counts = [
         (stopped, "stopped early"),
         (states.count(State.FAILED), "failed"),

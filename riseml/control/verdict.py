@@ -23,7 +23,7 @@ from riseml.control.times import find_attempt_end, find_time_over
 from riseml.job_programs import gang_rules
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.plan import make_next_attempt
-from riseml.spec.config.types import RetryOn, RetryScope
+from riseml.spec.config.types import NanRule, RetryOn, RetryScope
 
 _RETRY_ON = {
     Reason.HOST_LOST: RetryOn.HOST_LOST,
@@ -158,6 +158,8 @@ def _find_endings(experiment: Experiment, verdict: Verdict, now: datetime) -> li
     """Return for each job why it must end now; None: it has ended, or may go on."""
     if verdict.reason in _ASKED:
         return [None if job.state in TERMINAL else verdict.reason for job in experiment.jobs]
+    if (verdict.state, verdict.reason) == (State.FINISHED, Reason.NOT_FINITE):
+        return [None if job.state in TERMINAL else Reason.NO_LONGER_NEEDED for job in experiment.jobs]
     members = _list_members(experiment, now)
     endings = gang_rules.find_endings(members, verdict.state.value, (now - verdict.at).total_seconds())
     return [Reason(ending) if ending else None for ending in endings]
@@ -257,6 +259,15 @@ def _find_large_output(experiment: Experiment, observation: Observation) -> Iter
         yield _VerdictCause(observation.now, 0, verdict)
 
 
+def _find_lost_loss(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
+    """Yield the verdict of an experiment whose loss is not finite any more, where its riseml.yml wants its end then."""
+    message = observation.not_finite.get(experiment.id)
+    rule = experiment.plan.policy.on.nan
+    if message is not None and rule is not NanRule.REMARK:
+        state = State.FAILED if rule is NanRule.FAIL else State.FINISHED
+        yield _VerdictCause(observation.now, 0, Verdict(state, Reason.NOT_FINITE, observation.now, message=message))
+
+
 def _find_stuck_jobs(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
     """Yield the verdicts of jobs that wait for a job which ended some time ago (`_LATE_LINES`).
 
@@ -318,5 +329,5 @@ def _idle_verdict(experiment: Experiment, observation: Observation) -> Verdict:
     return Verdict(State.FAILED, Reason.IDLE, observation.now, message=message, again=again)
 
 
-_CAUSES = (_find_gang_cause, _find_left_companion, _find_large_output, _find_stuck_jobs, _find_hang)
+_CAUSES = (_find_gang_cause, _find_left_companion, _find_large_output, _find_lost_loss, _find_stuck_jobs, _find_hang)
 """The kinds of causes. Of two at the same instant and of the same rank, the one of the earlier kind counts."""

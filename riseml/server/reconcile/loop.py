@@ -27,6 +27,7 @@ from riseml.server.hosts.observe import make_observation
 from riseml.server.log_line import write_line
 from riseml.server.reconcile.decision_log import describe_hosts, describe_pass, describe_swarm
 from riseml.server.reconcile.last_signs import LastSigns
+from riseml.server.reconcile.lost_losses import find_not_finite
 from riseml.server.reconcile.run_times import RunTimes
 from riseml.server.reconcile.wake import Wake
 from riseml.server.services import Services
@@ -147,6 +148,7 @@ class ControlLoop(threading.Thread):
             team=None if services.team is None else services.team.ledger.read_rules(world.experiments, moment),
             quiet=services.watchers.idle.find_quiet(world),
             outputs_over=services.data.outputs.find_over(world),
+            not_finite=find_not_finite(world, services.stores.metrics.peek_not_finite),
             stuck=self._stuck.find(world),
             last_signs=self._signs.find(world, hosts, moment),
             fetched=services.data.fetcher.find_fetched(world),

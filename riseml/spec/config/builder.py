@@ -22,6 +22,7 @@ from riseml.spec.config.sections import (
     read_jax,
     read_metrics,
     read_notify,
+    read_on,
     read_pytorch,
     read_save,
     read_tensorflow,
@@ -122,6 +123,7 @@ def _read_policy(file: SourceFile) -> RunPolicy:
         secrets=read_secret_files(file),
         track=_read_track(file),
         log=read_section(file, (*_TRAIN, "log"), LogSection),
+        on=read_on(file),
     )
 
 

@@ -21,7 +21,9 @@ from riseml.spec.config.types import (
     DataSource,
     Distributed,
     MetricCondition,
+    NanRule,
     NotifySection,
+    OnSection,
     ProcessGroup,
     PyTorch,
     Relation,
@@ -43,6 +45,7 @@ _TRAIN: KeyPath = ("train",)
 _DATA: KeyPath = ("train", "data")
 _METRICS: KeyPath = ("train", "metrics")
 _NOTIFY: KeyPath = ("train", "notify")
+_ON: KeyPath = ("train", "on")
 _SAVE: KeyPath = ("train", "save")
 _TENSORFLOW: KeyPath = ("train", "tensorflow")
 _TENSORBOARD: KeyPath = (*_TENSORFLOW, "tensorboard")
@@ -152,6 +155,19 @@ def _read_condition(file: SourceFile, path: KeyPath, text: str) -> MetricConditi
         file.refuse(path, f"{match[3]} is too large", "no metric reaches it")
         return None
     return MetricCondition(match[1], Relation(match[2]), value)
+
+
+def read_on(file: SourceFile) -> OnSection:
+    """Return the `on` section: what follows from metrics while the jobs run. Problems go to `file`."""
+    names = file.items_at((*_ON, "metrics"))
+    for place, name in names.items():
+        if not is_metric_name(name):
+            problem, hint = NO_METRIC_NAME
+            file.refuse(place, problem.format(quote_text(name)), hint)
+    section = read_section(file, _ON, OnSection, metrics=tuple(dict.fromkeys(names.values())))
+    if section.metrics and file.value_at((*_ON, "nan")) == NanRule.REMARK.value:
+        file.warn((*_ON, "metrics"), "`nan: remark` has no use for it", "write `nan: stop` or `nan: fail`")
+    return section
 
 
 def read_save(file: SourceFile) -> SaveSection | None:

@@ -92,6 +92,25 @@ class LogSection:
 DEFAULT_LOG = LogSection()
 
 
+class NanRule(enum.Enum):
+    """What follows when a loss is not a finite number any more."""
+
+    REMARK = "remark"  # the experiment goes on
+    STOP = "stop"  # it ends as FINISHED
+    FAIL = "fail"  # it ends as FAILED, without another attempt
+
+
+@dataclass(frozen=True, slots=True)
+class OnSection:
+    """The `on` section: what follows from metrics while the jobs run."""
+
+    nan: NanRule = NanRule.REMARK
+    metrics: tuple[str, ...] = ()  # names of the metrics that count for `nan`; empty: every loss
+
+
+DEFAULT_ON = OnSection()
+
+
 class ChiefKey(enum.Enum):
     """The key of the first worker in the cluster of TF_CONFIG."""
 
@@ -442,6 +461,7 @@ class RunPolicy:
     secrets: tuple[SecretFile, ...] = ()  # secrets that jobs read as files
     track: tuple[Tracker, ...] = (Tracker.TENSORBOARD,)  # where metrics are read, too; empty: `track: false`
     log: LogSection = DEFAULT_LOG
+    on: OnSection = DEFAULT_ON
 
 
 DEFAULT_POLICY = RunPolicy()

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from typing import TypeVar
 
 from riseml.base.errors import LogUnreadable
 from riseml.base.faultpoints import Point, reach
@@ -26,6 +27,8 @@ from riseml.store.metrics.metric_history import Bucket
 from riseml.store.metrics.metric_rows import MetricRows, TallyRow
 from riseml.store.metrics.metric_summary import MetricCount, MetricSummary
 from riseml.store.metrics.metric_tally import MetricReport, MetricTally, batch_reports, read_reports
+
+T = TypeVar("T")
 
 _BEGINNING = ReadPosition()
 _SAVED_AT_ONCE = 200  # experiments that one transaction saves
@@ -131,18 +134,28 @@ class MetricStore:
 
         It reads no log and waits for no other thread: an experiment whose reports are counted just now is left out.
         """
+        return self._peek(experiments, MetricTally.list_last_values)
+
+    def peek_not_finite(self, experiments: Collection[int]) -> dict[int, list[MetricSummary]]:
+        """Return the metrics whose last value is not finite, of the experiments that have any, as
+        `peek_last_values` does.
+        """
+        return self._peek(experiments, MetricTally.list_not_finite)
+
+    def _peek(self, experiments: Collection[int], read: Callable[[MetricTally], T]) -> dict[int, T]:
+        """Return what a function reads from the counts of each experiment, unless it is empty."""
         with self._guard:
             countings = [self._open[identity] for identity in experiments if identity in self._open]
-        values: dict[int, dict[str, float | None]] = {}
+        values: dict[int, T] = {}
         for counting in countings:
             if not counting.lock.acquire(blocking=False):
                 continue
             try:
-                last = counting.tally.list_last_values()
+                read_value = read(counting.tally)
             finally:
                 counting.lock.release()
-            if last:
-                values[counting.experiment] = last
+            if read_value:
+                values[counting.experiment] = read_value
         return values
 
     def save(self) -> None:

@@ -28,6 +28,7 @@ class MetricSummary(msgspec.Struct, frozen=True, array_like=True):
     maximum: float | None = None
     maximum_step: int | None = None
     not_finite: int = 0  # values that are nan or infinite
+    last_not_finite: int = 0  # of the last values, since the last finite one or the beginning of the attempt
 
 
 class MetricCount:
@@ -41,6 +42,7 @@ class MetricCount:
         self._minimum: tuple[float, int | None] = (math.inf, None)
         self._maximum: tuple[float, int | None] = (-math.inf, None)
         self._not_finite = 0
+        self._last_not_finite = 0
 
     def read_last(self) -> float:
         """Return the last value; nan before the first one."""
@@ -52,10 +54,14 @@ class MetricCount:
         self._count += 1
         if step is None:
             step = self._last[1]
+        if attempt > self._last[3]:
+            self._last_not_finite = 0
         self._last = (value, step, at, attempt)
         if not math.isfinite(value):
             self._not_finite += 1
+            self._last_not_finite += 1
         else:
+            self._last_not_finite = 0
             if value < self._minimum[0]:
                 self._minimum = (value, step)
             if value > self._maximum[0]:
@@ -72,6 +78,7 @@ class MetricCount:
                 self.add(value, step, stamp.decode(), attempt)
             return
         self._count += len(values)
+        self._last_not_finite = 0
         self._last = (values[-1], known_steps[-1], stamps[-1].decode(), attempt)
         low = min(values)
         high = max(values)
@@ -87,7 +94,8 @@ class MetricCount:
         has_finite = self._count > self._not_finite
         minimum, maximum = (self._minimum, self._maximum) if has_finite else ((None, None), (None, None))
         best = (minimum[0], minimum[1], maximum[0], maximum[1])
-        return MetricSummary(self.name, self._count, value, step, at, attempt, *best, not_finite=self._not_finite)
+        not_finite = (self._not_finite, self._last_not_finite)
+        return MetricSummary(self.name, self._count, value, step, at, attempt, *best, *not_finite)
 
     @classmethod
     def restore(cls, summary: MetricSummary, history: MetricHistory) -> MetricCount:
@@ -96,6 +104,7 @@ class MetricCount:
         count.history = history
         count._count = summary.count
         count._not_finite = summary.not_finite
+        count._last_not_finite = summary.last_not_finite
         count._last = (summary.last, summary.last_step, summary.last_at, summary.attempt)
         if summary.minimum is not None and summary.maximum is not None:
             count._minimum = (summary.minimum, summary.minimum_step)
@@ -107,7 +116,8 @@ def summary_to_row(summary: MetricSummary) -> list[Any]:
     """Return a summary as JSON values; JSON has no nan, so that the last value is a text."""
     return [
         *(summary.name, summary.count, repr(summary.last), summary.last_step, summary.last_at, summary.attempt),
-        *(summary.minimum, summary.minimum_step, summary.maximum, summary.maximum_step, summary.not_finite),
+        *(summary.minimum, summary.minimum_step, summary.maximum, summary.maximum_step),
+        *(summary.not_finite, summary.last_not_finite),
     ]
 
 

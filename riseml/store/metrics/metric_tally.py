@@ -119,6 +119,11 @@ class MetricTally:
         last = {name: count.read_last() for name, count in self._counts.items() if name not in hidden}
         return {name: value if math.isfinite(value) else None for name, value in last.items()}
 
+    def list_not_finite(self) -> list[MetricSummary]:
+        """Return what is known of the metrics whose last value is not finite."""
+        counts = [count for count in self._counts.values() if not math.isfinite(count.read_last())]
+        return [count.summarize() for count in counts]
+
     def find_count(self, name: str) -> MetricCount | None:
         """Return the count of a metric; None when it has no value."""
         return self._counts.get(name)

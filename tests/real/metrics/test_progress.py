@@ -77,3 +77,29 @@ def test_a_loss_that_is_not_a_number_is_remarked_while_it_runs(rig: Rig) -> None
     assert remark == {"kind": "nan", "job": None, "text": "loss is nan at step 19", "since": None}
     rig.post("/v1/experiments/1/kill")
     assert rig.wait_closed("1")["remarks"] == []
+
+
+LOST = """
+import os, time, riseml
+for step in range(8):
+    riseml.report(step=step, loss=1 / (step + 1) if step < 5 else float("nan"))
+while True:
+    time.sleep(600)
+"""
+
+
+def test_a_loss_that_is_not_a_number_ends_the_experiment_once_also_after_the_server_was_killed(rig: Rig) -> None:
+    rig.submit(single("python3 train.py", on={"nan": "fail"}, retry=2), {"train.py": LOST})
+    rig.submit(single("python3 train.py", on={"nan": "stop", "metrics": ["loss"]}), {"train.py": LOST})
+    rig.submit(single("python3 train.py", on={"nan": "stop", "metrics": ["val_loss"]}), {"train.py": LOST})
+    rig.wait("one has its end", lambda: rig.get("/v1/experiments/1")["state"] in ("RUNNING", "FAILED"))
+    rig.kill()
+    rig.start()
+    for name, state in (("1", "FAILED"), ("2", "FINISHED")):
+        ended = rig.wait_closed(name)
+        assert (ended["state"], ended["reason"]) == (state, "NOT_FINITE")
+        assert ended["message"] == "loss is nan at step 7"
+        assert {job["attempt"] for job in ended["jobs"]} == {1}
+    assert rig.get("/v1/experiments/3")["state"] == "RUNNING", "its metric is another one"
+    rig.post("/v1/experiments/3/kill")
+    rig.wait_closed("3")

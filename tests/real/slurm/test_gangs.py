@@ -145,6 +145,16 @@ def test_a_gang_that_ends_without_a_server_has_its_own_time(slurm_rig: Rig) -> N
     assert ended - began - 1 <= row["seconds"] <= ended - began + 2, "its roles start one after the other"
 
 
+def test_a_gang_whose_loss_is_not_a_number_ends_on_all_nodes(slurm_rig: Rig, cluster: SlurmCluster) -> None:
+    lost = "import riseml\nfor step in range(3): riseml.report(step=step, loss=float('nan'))\n"
+    script = {"master": "sleep 600", "worker.1": "python3 lost.py; sleep 600"}
+    slurm_rig.submit(three(script, on={"nan": "stop"}), {"lost.py": lost})
+    ended = slurm_rig.wait_closed("1")
+    assert (ended["state"], ended["reason"], ended["message"]) == ("FINISHED", "NOT_FINITE", "loss is nan at step 2")
+    assert {job["state"] for job in ended["jobs"]} == {"FINISHED"}
+    slurm_rig.wait("Slurm runs nothing of it", lambda: not cluster.list_jobs(slurm_rig.server_id()))
+
+
 def test_a_submission_whose_answer_is_lost_is_found_again(slurm_rig: Rig, cluster: SlurmCluster) -> None:
     output = slurm_rig.submit(three({"master": "echo begun >>$OUTPUT_DIR/begun", "worker.1": "true"}))["output"]
     cluster.freeze()

@@ -93,6 +93,7 @@ class Simulation:
     shared_output: bool = True
     quiet: dict[JobKey, float] = field(default_factory=dict)  # seconds without a sign of life
     outputs_over: dict[int, str] = field(default_factory=dict)  # ids of experiments with too large outputs, and why
+    not_finite: dict[int, str] = field(default_factory=dict)  # ids of experiments whose loss is lost, and why
     stuck: dict[JobKey, JobName] = field(default_factory=dict)  # a job, and the one that it waits for
     fetched: set[int] = field(default_factory=set)  # ids of experiments whose data is there
     copied: dict[int, set[HostName]] = field(default_factory=dict)  # hosts with a copy of an experiment's data
@@ -169,6 +170,7 @@ class Simulation:
             shared_output=self.shared_output,
             quiet=dict(self.quiet),
             outputs_over=dict(self.outputs_over),
+            not_finite=dict(self.not_finite),
             stuck=dict(self.stuck),
             fetched=frozenset(self.fetched),
             copied={one: frozenset(hosts) for one, hosts in self.copied.items()},

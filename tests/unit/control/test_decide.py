@@ -14,9 +14,9 @@ from riseml.control.actions import StartJob
 from riseml.control.rollup import roll_up_set
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import Capacity, ContainerObservation, Launch
-from riseml.spec.config.types import Resources, Retry, RetryOn, RetryScope
+from riseml.spec.config.types import NanRule, OnSection, Resources, Retry, RetryOn, RetryScope
 from tests.support.memory_executor import MemoryExecutor
-from tests.unit.control.simulation import Simulation, job_of, make_experiment, make_plan, make_simulation
+from tests.unit.control.simulation import Simulation, change_policy, job_of, make_experiment, make_plan, make_simulation
 
 GANG = ("master", "worker.1", "worker.2", "ps.1")
 
@@ -148,6 +148,47 @@ def test_an_output_that_is_too_large_ends_its_experiment_for_good() -> None:
     )
     assert job_of(simulation, 1, "train").exit_code == 137
     assert simulation.state(2) is State.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("rule", "state", "reason", "jobs"),
+    [
+        (NanRule.REMARK, State.RUNNING, Reason.RUNNING, {State.RUNNING}),
+        (NanRule.STOP, State.FINISHED, Reason.NOT_FINITE, {State.FINISHED}),
+        (NanRule.FAIL, State.FAILED, Reason.NOT_FINITE, {State.KILLED}),
+    ],
+)
+def test_a_loss_that_is_lost_ends_its_experiment_as_its_rule_says(
+    rule: NanRule, state: State, reason: Reason, jobs: set[State]
+) -> None:
+    """The whole gang, without another attempt, and the metric that is finite again later changes nothing."""
+    simulation = make_simulation(Capacity(8, 8192))
+    retry = Retry(max=3, on=frozenset(RetryOn))
+    plan = change_policy(make_plan(*GANG, retry=retry), on=OnSection(rule))
+    for identity in (1, 2):
+        simulation.submit(make_experiment(identity, plan))
+    simulation.settle(5)
+    simulation.not_finite = {1: "loss is nan at step 7"}
+    simulation.settle(1)
+    simulation.not_finite = {}
+    simulation.settle(6, seconds=6)
+    ended = simulation.stored[1]
+    sentence = "" if rule is NanRule.REMARK else "loss is nan at step 7"
+    assert (ended.state, ended.reason, ended.message) == (state, reason, sentence)
+    assert {job.state for job in ended.gang} == jobs
+    assert {job.attempt for job in ended.gang} == {1}
+    assert ended.closed is (rule is not NanRule.REMARK)
+    assert simulation.state(2) is State.RUNNING
+
+
+def test_a_job_that_has_failed_before_is_the_cause_and_not_its_lost_loss() -> None:
+    simulation = make_simulation(Capacity(8, 8192))
+    simulation.submit(make_experiment(1, change_policy(make_plan("train"), on=OnSection(NanRule.STOP))))
+    simulation.settle(5)
+    simulation.exit(1, "train", 3)
+    simulation.not_finite = {1: "loss is nan at step 7"}
+    simulation.settle(3)
+    assert simulation.stored[1].reason is Reason.EXIT_CODE
 
 
 def test_a_kill_before_any_job_started_ends_the_experiment() -> None:

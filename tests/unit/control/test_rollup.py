@@ -64,6 +64,9 @@ def test_early_stops_are_counted_apart_and_the_best_is_named() -> None:
     ended = replace(make_experiment(1, make_plan("train"), set_id=1), state=State.FINISHED, reason=Reason.COMPLETED)
     members = [ended, replace(ended, reason=Reason.STOPPED_EARLY), replace(ended, state=State.FAILED)]
     best = "best 144.3 accuracy 0.981 (lr=0.01)"
+    lost = [replace(ended, reason=Reason.NOT_FINITE, state=state) for state in (State.FINISHED, State.FAILED)]
+    assert describe_set_end([ended, *lost]) == "1 of 3 finished, 1 stopped early, 1 failed"
+    assert roll_up_set(lost)[0] is State.FAILED
     assert describe_set_end(members, best) == f"1 of 3 finished, 1 stopped early, 1 failed, {best}"
     assert describe_set_end([*members, replace(ended, state=State.RUNNING)], best) == ""
 

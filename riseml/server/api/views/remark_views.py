@@ -49,7 +49,7 @@ def _check_losses(experiment: Experiment, summaries: Mapping[str, MetricSummary]
     for name in list(filter(is_loss, summaries))[:_MOST_LOSSES]:
         summary = summaries[name]
         history = [Mean(bucket.mean, bucket.minimum) for bucket in stores.metrics.read_history(experiment.id, name)]
-        remark = check_loss(name, summary.last, summary.not_finite, summary.last_step, history)
+        remark = check_loss(name, summary.last, summary.last_not_finite, summary.last_step, history)
         if remark is not None:
             yield remark
 

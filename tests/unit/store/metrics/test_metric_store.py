@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
 from contextlib import suppress
 from dataclasses import replace
@@ -90,6 +92,37 @@ def test_values_of_all_jobs_are_those_of_the_experiment(
     more = metrics.read_values(1, "loss", page.end)
     assert [one.value for one in more.values] == [0.0625]
     assert metrics.read_values(1, "loss", more.end).complete
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [
+        ((0.5, math.nan), (math.nan, math.inf), 3),
+        ((math.nan, math.nan), (0.5, math.nan), 1),
+        ((math.nan, math.nan), (0.5, 0.25), 0),
+    ],
+)
+def test_values_that_are_not_finite_are_counted_back_from_the_last_one_also_by_the_next_server(
+    database: Database,
+    experiments: ExperimentStore,
+    tmp_path: Path,
+    first: tuple[float, ...],
+    second: tuple[float, ...],
+    count: int,
+) -> None:
+    submit(experiments)
+    logs = LogStore(tmp_path / "logs")
+    metrics = MetricStore(database, logs)
+    write(logs, KEY, *(report(step, loss=json.dumps(value)) for step, value in enumerate(first)))
+    metrics.count_reports(1)
+    metrics.save()
+    later = MetricStore(database, logs)
+    write(logs, KEY, *(report(step, loss=json.dumps(value)) for step, value in enumerate(second, len(first))))
+    later.count_reports(1)
+    lost = later.peek_not_finite([1, 2])
+    peeked = [(one.name, one.last_not_finite, one.last_step) for one in lost.get(1, [])]
+    assert peeked == [("loss", count, 3)] * (count > 0)
+    assert later.read_summaries([1])[1]["loss"].last_not_finite == count
 
 
 def test_a_closed_experiment_without_a_log_is_taken_up_once(
