@@ -32,6 +32,7 @@ from riseml.server.api.routes.late_route import LateRoute
 from riseml.server.api.routes.router import make_router
 from riseml.server.api.routes.sample_routes import add_prometheus_routes
 from riseml.server.api.views.metric_views import show_summary
+from riseml.server.api.views.remark_views import list_remarks
 from riseml.server.attendance import Attendance
 from riseml.server.clock import now
 from riseml.server.data.byte_meter import ByteMeter
@@ -82,6 +83,7 @@ from riseml.server.web.listener import WebListener
 from riseml.server.web.proxied_app_auth import PROXIED_APP_MOUNT
 from riseml.server.webhooks.delivery_notes import DeliveryNotes
 from riseml.server.webhooks.milestone_detector import MilestoneDetector
+from riseml.server.webhooks.remark_watch import FoundRemark, RemarkWatch
 from riseml.server.webhooks.webhook_loop import WebhookLoop, WebhookLoopParts
 from riseml.spec.server.types import ServerConfig
 from riseml.store.accounts import AccountStore, User
@@ -102,6 +104,7 @@ from riseml.store.marks import DrainedHosts, KeptOutputs
 from riseml.store.metrics.metric_store import MetricStore
 from riseml.store.metrics.run_values import RunValues
 from riseml.store.milestones import MilestoneStore
+from riseml.store.noted_remarks import RemarkStore
 from riseml.store.outcomes import OutcomeStore
 from riseml.store.placements import PlacementStore
 from riseml.store.projects.snapshots import SnapshotStore
@@ -221,12 +224,23 @@ def _make_webhook_desk(services: Services, database: Database) -> WebhookLoopPar
         server=services.info.id,
         ends=EndStore(database),
         milestones=MilestoneStore(database),
+        remarks=RemarkWatch(
+            RemarkStore(database),
+            lambda: services.stores.experiments.load_world().experiments,
+            lambda experiment: _find_remarks(services, experiment),
+            is_team=services.config is not None,
+        ),
         experiments=services.stores.experiments,
         searches=services.stores.searches,
         news=threading.Event(),
         note=DeliveryNotes(services.stores.logs, services.loops.notifier.publish_lines).note,
         is_team=services.config is not None,
     )
+
+
+def _find_remarks(services: Services, experiment: Experiment) -> list[FoundRemark]:
+    views = list_remarks(experiment, services.watchers, services.stores, now())
+    return [FoundRemark(view["kind"], view["job"], view["text"]) for view in views]
 
 
 def _make_search_loop(services: Services) -> SearchLoop:

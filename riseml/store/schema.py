@@ -200,6 +200,20 @@ milestones = Table(
 )
 """Metrics that have reached a value of `train.notify`, each once."""
 
+remarks = Table(
+    "remarks",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("experiment_id", Integer, ForeignKey("experiments.id"), nullable=False),
+    Column("kind", String(32), nullable=False),  # `analysis.remarks.RemarkKind`
+    Column("job", String(128)),  # None: it is about the whole experiment
+    Column("text", Text, nullable=False),
+    _make_moment_column("at", nullable=False),
+    UniqueConstraint("experiment_id", "kind"),
+    sqlite_autoincrement=True,
+)
+"""What was remarked about experiments for webhooks, each kind once."""
+
 drained_hosts = Table(
     "drained_hosts",
     metadata,

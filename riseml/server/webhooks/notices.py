@@ -1,4 +1,4 @@
-"""Notices for webhooks: the end of an experiment or of a set, and a metric that has reached a value. Pure."""
+"""Notices for webhooks: the end of an experiment or of a set, a metric that has reached a value, and a remark. Pure."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from riseml.control.search_steps import find_search_failure
 from riseml.model import Experiment, SearchRecord
 from riseml.store.ends import ExperimentEnd
 from riseml.store.milestones import Milestone
+from riseml.store.noted_remarks import NotedRemark
 
 _LONGEST_MESSAGE = 1000  # characters
 
@@ -95,6 +96,26 @@ def make_milestone_notice(milestone: Milestone) -> Notice:
                 "step": milestone.step,
                 "at": _format_moment(milestone.at),
             },
+        },
+    )
+
+
+def make_remark_notice(remark: NotedRemark) -> Notice:
+    """Return the notice of what is probably wrong with an experiment."""
+    name = experiment_name(remark.number, remark.sub)
+    text = _clean_message(remark.text)
+    job = None if remark.job is None else f"{name}.{remark.job}"
+    return Notice(
+        place=f"r{remark.id}",
+        experiment=remark.experiment,
+        name=name,
+        at=remark.at,
+        short=f"remark {remark.kind}",
+        sentence=f"{'experiment ' + name if job is None else 'job ' + job} of {remark.project}: {text}",
+        document={
+            "event": "experiment.remark",
+            "experiment": {"id": name, "user": remark.user, "project": remark.project},
+            "remark": {"kind": remark.kind, "job": remark.job, "text": text, "at": _format_moment(remark.at)},
         },
     )
 

@@ -27,6 +27,7 @@ _LONGEST_URL = 2000
 _LONGEST_SECRET = 1000
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 _KEYS = frozenset({"name", "url", "secret", "events", "projects", "format", "insecure"})
+_REMARK = "remark"  # the event beside ends
 _PRINTABLE = re.compile(r"[!-~]+")
 
 
@@ -48,6 +49,7 @@ class Webhook:
     states: frozenset[State] = TERMINAL  # the states whose ends it gets from every project
     projects: frozenset[str] | None = None  # None: of all projects; on a team's server they are team projects
     format: WebhookFormat = WebhookFormat.JSON
+    remarks: bool = False  # it gets the remarks about experiments of every project
 
     def wants(self, project: str | None, state: State, notify: NotifySection | None = None) -> bool:
         """Return True when this webhook gets the end: notify.yml chooses it, or the project asks for it."""
@@ -57,6 +59,11 @@ class Webhook:
     def wants_reached(self, project: str | None, notify: NotifySection | None) -> bool:
         """Return True when this webhook gets the milestones of a project."""
         return notify is not None and self._takes(project) and self._is_named(notify)
+
+    def wants_remarks(self, project: str | None, notify: NotifySection | None) -> bool:
+        """Return True when this webhook gets the remarks about an experiment."""
+        is_asked = notify is not None and notify.remarks and self._is_named(notify)
+        return self._takes(project) and (self.remarks or is_asked)
 
     def _takes(self, project: str | None) -> bool:
         return self.projects is None or project in self.projects
@@ -110,16 +117,18 @@ def _parse_webhook(row: Any, place: int) -> Webhook:
     projects = row.get("projects", "")
     try:
         kind = WebhookFormat(row.get("format", "json"))
-        states = frozenset(State(str(event).upper()) for event in events)
+        states = frozenset(State(str(event).upper()) for event in events if event != _REMARK)
     except (ValueError, TypeError):
         raise _make_mistake(
-            f"{name}: `format` is json, slack or discord, `events` a list of finished, failed, killed"
+            f"{name}: `format` is json, slack or discord, `events` a list of finished, failed, killed, remark"
         ) from None
     are_lists = isinstance(events, list) and (is_nothing(projects) or isinstance(projects, list))
     if not are_lists or not states <= TERMINAL:
-        raise _make_mistake(f"{name}: `events` is a list of finished, failed, killed, and `projects` a list of names")
+        raise _make_mistake(
+            f"{name}: `events` is a list of finished, failed, killed, remark, and `projects` a list of names"
+        )
     names = None if is_nothing(projects) else frozenset(map(str, projects))
-    return Webhook(name, url, secret, states, names, kind)
+    return Webhook(name, url, secret, states, names, kind, _REMARK in events)
 
 
 def _check_url(name: str, url: str, *, plain_is_allowed: bool) -> None:

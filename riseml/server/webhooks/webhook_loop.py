@@ -28,11 +28,19 @@ from riseml.base.errors import RisemlError
 from riseml.base.records import dataclass
 from riseml.server.clock import now
 from riseml.server.log_line import LogLine, write_line
-from riseml.server.webhooks.notices import Notice, make_end_notice, make_milestone_notice, make_set_notice
+from riseml.server.webhooks.notices import (
+    Notice,
+    make_end_notice,
+    make_milestone_notice,
+    make_remark_notice,
+    make_set_notice,
+)
+from riseml.server.webhooks.remark_watch import RemarkWatch
 from riseml.server.webhooks.webhook_file import Webhook, WebhookFormat, find_file_time, read_webhooks
 from riseml.store.ends import EndStore, ExperimentEnd, SetProgress
 from riseml.store.experiments import ExperimentStore
 from riseml.store.milestones import Milestone, MilestoneStore
+from riseml.store.noted_remarks import NotedRemark
 from riseml.store.searches import SearchStore
 
 DEADLINE = 15.0  # seconds that a request takes at most
@@ -44,6 +52,7 @@ _FILE_POLL = 30.0  # seconds until a change of the file takes effect when no exp
 _SEARCH_PATIENCE = 300.0  # seconds within which a search decides whether it makes a further trial
 _LATE = "/late"  # ends the name under which the store keeps the ends of sets whose searches decide later
 _REACHED = "/reached"  # ends the name of the reader of milestones; no webhook has such a name
+_REMARKED = "/remarked"  # ends the name of the reader of remarks
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +67,7 @@ class WebhookLoopParts:
     server: str  # id of the server; part of the name of each delivery
     ends: EndStore
     milestones: MilestoneStore
+    remarks: RemarkWatch
     experiments: ExperimentStore
     searches: SearchStore
     news: threading.Event  # set when there may be new notices
@@ -173,6 +183,7 @@ class WebhookLoop(threading.Thread):
         try:
             hooks = read_webhooks(self._home)
             self._forget_others({hook.name: hook for hook in hooks})
+            self._desk.remarks.look(hooks)
             dues = [self._send_notices(hook, self._find_beginning()) for hook in hooks]
         except RisemlError as error:
             problem = error.message
@@ -194,7 +205,8 @@ class WebhookLoop(threading.Thread):
         asked at once."""
         last_hooks = self._last_hooks
         if last_hooks is None or last_hooks.keys() != hooks.keys():
-            self._desk.ends.forget_others(f"{name}{kind}" for name in hooks for kind in ("", _LATE, _REACHED))
+            kinds = ("", _LATE, _REACHED, _REMARKED)
+            self._desk.ends.forget_others(f"{name}{kind}" for name in hooks for kind in kinds)
         self._waiting = {
             name: waiting
             for name, waiting in self._waiting.items()
@@ -204,7 +216,7 @@ class WebhookLoop(threading.Thread):
 
     def _send_notices(self, hook: Webhook, since: datetime) -> float | None:
         """Send a webhook all notices that it has not got. Return when to try again; None when it has all."""
-        for read in (self._read_late, self._read_ends, self._read_milestones):
+        for read in (self._read_late, self._read_ends, self._read_milestones, self._read_remarks):
             for note_sent, notice in read(hook, since):
                 waiting = self._waiting.get(hook.name, _Waiting())
                 if waiting.due > time.monotonic() or self._stopping.is_set():
@@ -265,7 +277,7 @@ class WebhookLoop(threading.Thread):
         is_wanted = notice.state is not None and hook.wants(self._find_project(end), notice.state, end.notify)
         return notice if is_wanted else None
 
-    def _find_project(self, record: ExperimentEnd | Milestone) -> str | None:
+    def _find_project(self, record: ExperimentEnd | Milestone | NotedRemark) -> str | None:
         """Return the project by which webhooks choose. On a team's server anybody may write any name into a riseml.yml,
         so the team project counts.
         """
@@ -279,6 +291,17 @@ class WebhookLoop(threading.Thread):
             position = milestone.id
             is_wanted = hook.wants_reached(self._find_project(milestone), milestone.notify)
             notice = make_milestone_notice(milestone) if is_wanted else None
+            yield partial(self._desk.ends.save_position, reader, position), notice
+
+    def _read_remarks(self, hook: Webhook, since: datetime) -> Iterator[_ToSend]:
+        """Yield the remarks that the webhook has not got."""
+        reader = f"{hook.name}{_REMARKED}"
+        store = self._desk.remarks.store
+        position = self._desk.ends.load_position(reader, since, store.find_last_before)
+        while (remark := store.find_next(position)) is not None:
+            position = remark.id
+            is_wanted = hook.wants_remarks(self._find_project(remark), remark.notify)
+            notice = make_remark_notice(remark) if is_wanted else None
             yield partial(self._desk.ends.save_position, reader, position), notice
 
     def _deliver(self, hook: Webhook, notice: Notice, waiting: _Waiting) -> bool:

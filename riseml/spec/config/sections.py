@@ -133,13 +133,18 @@ def read_notify(file: SourceFile) -> NotifySection | None:
         return None
     ends: list[State] = []
     reached: list[MetricCondition] = []
+    remarks = False
     for path, text in file.items_at((*_NOTIFY, "on")).items():
         if text.upper() in {state.value for state in TERMINAL}:
             ends.append(State(text.upper()))
+        elif text == "remark":
+            remarks = True
         elif (condition := _read_condition(file, path, text)) is not None:
             reached.append(condition)
     names = file.items_at((*_NOTIFY, "to")).values()
-    return NotifySection(tuple(dict.fromkeys(ends)), tuple(dict.fromkeys(reached)), tuple(dict.fromkeys(names)))
+    return NotifySection(
+        tuple(dict.fromkeys(ends)), tuple(dict.fromkeys(reached)), tuple(dict.fromkeys(names)), remarks
+    )
 
 
 def _read_condition(file: SourceFile, path: KeyPath, text: str) -> MetricCondition | None:

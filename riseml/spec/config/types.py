@@ -395,6 +395,7 @@ class NotifySection:
     ends: tuple[State, ...] = ()  # states in which the experiment, or its whole set, ends
     reached: tuple[MetricCondition, ...] = ()
     to: tuple[str, ...] = ()  # names of webhooks; empty: all
+    remarks: bool = False  # what is probably wrong while it runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ _PATTERNS = {
     "data-folder": ("{} is not the name of a folder", "use letters, digits, . _ and -; begin with a letter or digit"),
     "notify-event": (
         "{} is neither an end nor a condition",
-        "write finished, failed, killed, or a metric such as `accuracy > 0.95`",
+        "write finished, failed, killed, remark, or a metric such as `accuracy > 0.95`",
     ),
     "webhook": (
         "{} is not the name of a webhook",

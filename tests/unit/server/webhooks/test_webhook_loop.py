@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from riseml.base.states import State
 from riseml.model import Experiment, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.webhooks import webhook_loop
+from riseml.server.webhooks.remark_watch import FoundRemark, RemarkWatch
 from riseml.server.webhooks.webhook_file import FILE
 from riseml.server.webhooks.webhook_loop import NotDelivered, WebhookLoop, WebhookLoopParts, post
 from riseml.spec.config.types import MetricCondition, NotifySection, Relation
@@ -30,6 +32,7 @@ from riseml.store.ends import EndStore
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.milestones import MilestoneStore
+from riseml.store.noted_remarks import RemarkStore
 from riseml.store.searches import SearchStore
 from tests.support.receiver import Receiver, open_receiver
 from tests.support.searches import LR, SearchRig, make_search
@@ -64,17 +67,27 @@ class Scene:
         self.home = home
         self.experiments = experiments
         self.milestones = MilestoneStore(database)
+        self.remarks = RemarkStore(database)
+        self.wrong: list[FoundRemark] = []  # with each experiment that runs
         self.noted: list[tuple[int, str]] = []
         self.desk = WebhookLoopParts(
             server="server",
             ends=EndStore(database),
             milestones=self.milestones,
+            remarks=self.make_watch(),
             experiments=experiments,
             searches=SearchStore(database),
             news=threading.Event(),
             note=lambda *line: self.noted.append(line),
         )
         self.loop = self.make_loop()
+
+    def make_watch(self) -> RemarkWatch:
+        return RemarkWatch(self.remarks, self.list_running, lambda _: self.wrong, clock=count().__next__)
+
+    def list_running(self) -> list[Experiment]:
+        world = self.experiments.load_world()
+        return [replace(experiment, state=State.RUNNING) for experiment in world.experiments]
 
     def make_loop(self) -> WebhookLoop:
         return WebhookLoop(self.home, self.desk, partial(post, deadline=DEADLINE))
@@ -374,6 +387,37 @@ def test_a_metric_that_reaches_a_value_is_sent_to_the_webhooks_that_the_project_
     assert scene.noted == [(one.id, "webhook team got the notice: accuracy > 0.95 (200)")]
     scene.loop = scene.make_loop()  # the next server
     assert tell(scene, receiver) == []
+
+
+def test_each_kind_of_remark_is_sent_once_to_the_webhooks_that_want_it(scene: Scene, receiver: Receiver) -> None:
+    (asked,) = scene.submit(NotifySection(remarks=True, to=("team",)))
+    scene.submit()
+    scene.write(
+        {"name": "team", "url": f"{receiver.url}/team", "events": []},
+        {"name": "all", "url": f"{receiver.url}/all", "events": ["remark"]},
+        {"name": "ends", "url": f"{receiver.url}/ends"},
+    )
+    assert tell(scene, receiver) == []
+    scene.wrong = [FoundRemark("nan", None, "loss is nan at step 19")]
+    look_again(scene)
+    event = "experiment.remark"
+    assert sorted(tell(scene, receiver)) == [("/all", event), ("/all", event), ("/team", event)]
+    bodies = {request.path: json.loads(request.body) for request in receiver.received}
+    assert bodies["/team"]["experiment"]["id"] == "1"
+    assert bodies["/team"]["remark"].items() >= {"kind": "nan", "job": None, "text": "loss is nan at step 19"}.items()
+    assert (asked.id, "webhook team got the notice: remark nan (200)") in scene.noted
+    scene.wrong = [FoundRemark("nan", None, "loss is nan at step 20")]
+    look_again(scene)
+    assert tell(scene, receiver) == [], "it is the same kind"
+    scene.wrong.append(FoundRemark("idle-gpu", "train", "its GPUs do nothing for 10 m"))
+    look_again(scene)  # also by the next server, which remembers nothing
+    assert sorted(tell(scene, receiver)) == [("/all", event), ("/all", event), ("/team", event)]
+
+
+def look_again(scene: Scene) -> None:
+    """Make the next pass one of another server, which looks at once."""
+    scene.desk = replace(scene.desk, remarks=scene.make_watch())
+    scene.loop = scene.make_loop()
 
 
 def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
