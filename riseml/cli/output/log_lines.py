@@ -123,7 +123,7 @@ def describe_result(end: wire.EndEntry, experiment: wire.ExperimentView) -> str:
         seconds = count_run_seconds(experiment, parse_moment(experiment["ended_at"]))
         text += f" after {format_duration(seconds)}"
     if end["state"] == "FINISHED" and experiment["type"] != "set":
-        return text
+        return f"{text}: {end['message']}" if end["reason"] == "NOT_FINITE" and end["message"] else text
     is_set = experiment["type"] == "set"  # its cause has a line of its own
     job = f"{end['id']}.{end['cause']}" if end["cause"] and not is_set else ""
     is_own = end["cause"] == BUILD  # riseml itself chose it; the message has that of the step

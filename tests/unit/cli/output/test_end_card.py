@@ -41,6 +41,12 @@ def test_a_good_end_names_metrics_output_and_what_to_type_next() -> None:
     ]
 
 
+def test_a_good_end_that_the_code_did_not_choose_says_why() -> None:
+    told = _card(end(reason="NOT_FINITE", message="loss is nan at step 19"))
+    assert told[1] == "Experiment 4 FINISHED after 2m00s: loss is nan at step 19"
+    assert _card(end(message="loss is nan at step 19"))[1] == "Experiment 4 FINISHED after 2m00s"
+
+
 FAILED = end("FAILED", exit_code=9, cause="worker.1", message="exit code 9")
 BUILD_FAILED = end("FAILED", exit_code=1, cause="build", message=BUILD_MESSAGE)
 KILLED = end("KILLED", exit_code=None, message="Killed by a user")
