@@ -5,6 +5,7 @@ Each rule answers with a remark or with nothing, and stays silent where it is no
 - **A loss that is not a number** any more: its last two values at least.
 - **A loss that has grown tenfold** over its best mean, in each of its last three buckets, and is above the half of what
   it began with. Losses are metrics with `loss` as a word of their names.
+- **A metric that stalls**, where the user has said which one and for how many steps: its best value is so old.
 - **A rate that has dropped**: in the last five minutes less was done than half of what was ever done in five minutes.
 - **Memory that grows towards its limit**: a line through ten minutes fits, more than half is used, and the line reaches
   the limit within two hours.
@@ -43,6 +44,7 @@ class RemarkKind(enum.Enum):
 
     NAN = "nan"
     DIVERGED = "diverged"
+    STALLED = "stalled"
     SLOWER = "slower"
     MEMORY = "memory"
     IDLE_GPU = "idle-gpu"
@@ -105,6 +107,21 @@ def check_loss(name: str, last: float, not_finite: int, step: int | None, histor
     if best <= 0 or least < _GROWN * best or least < means[0] / 2:
         return None
     return Remark(RemarkKind.DIVERGED, f"{name} has grown from {best:.3g} to {last:.3g}{_describe_step(step)}")
+
+
+def check_stalled(name: str, best: tuple[float, int], last_step: int, most: int) -> Remark | None:
+    """Return a remark about a metric that has had no better value for many steps.
+
+    Args:
+        name: of the metric.
+        best: its best value so far, and the first step that had it.
+        last_step: of its last value.
+        most: steps that it may take for a better value.
+    """
+    value, step = best
+    if last_step - step < most:
+        return None
+    return Remark(RemarkKind.STALLED, f"{name} has no better value since step {step:,}, which had {value:.3g}")
 
 
 def check_rate(marks: Sequence[tuple[float, float]], now: float, pause: float = 0.0) -> Remark | None:

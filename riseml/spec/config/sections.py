@@ -20,6 +20,7 @@ from riseml.spec.config.types import (
     ChiefKey,
     DataSource,
     Distributed,
+    Goal,
     MetricCondition,
     NanRule,
     NotifySection,
@@ -30,6 +31,7 @@ from riseml.spec.config.types import (
     Resources,
     SaveSection,
     Shell,
+    StalledRule,
     TensorBoard,
     TensorFlow,
 )
@@ -165,12 +167,17 @@ def _read_condition(file: SourceFile, path: KeyPath, text: str) -> MetricConditi
 def read_on(file: SourceFile) -> OnSection:
     """Return the `on` section: what follows from metrics while the jobs run. Problems go to `file`."""
     names = file.items_at((*_ON, "metrics"))
-    for place, name in names.items():
+    stalled = (*_ON, "stalled")
+    metric = file.read((*stalled, "metric"), str)
+    goal = file.read((*stalled, "goal"), Goal)
+    patience = file.read((*stalled, "patience"), int)
+    for place, name in {**names, **({(*stalled, "metric"): metric} if metric else {})}.items():
         if not is_metric_name(name):
             problem, hint = NO_METRIC_NAME
             file.refuse(place, problem.format(quote_text(name)), hint)
-    section = read_section(file, _ON, OnSection, metrics=tuple(dict.fromkeys(names.values())))
-    if section.metrics and file.value_at((*_ON, "nan")) == NanRule.REMARK.value:
+    rule = StalledRule(metric, goal, patience) if metric and goal and patience else None
+    section = read_section(file, _ON, OnSection, metrics=tuple(dict.fromkeys(names.values())), stalled=rule)
+    if section.metrics and section.nan is NanRule.REMARK:
         file.warn((*_ON, "metrics"), "`nan: remark` has no use for it", "write `nan: stop` or `nan: fail`")
     return section
 

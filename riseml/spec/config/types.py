@@ -92,25 +92,6 @@ class LogSection:
 DEFAULT_LOG = LogSection()
 
 
-class NanRule(enum.Enum):
-    """What follows when a loss is not a finite number any more."""
-
-    REMARK = "remark"  # the experiment goes on
-    STOP = "stop"  # it ends as FINISHED
-    FAIL = "fail"  # it ends as FAILED, without another attempt
-
-
-@dataclass(frozen=True, slots=True)
-class OnSection:
-    """The `on` section: what follows from metrics while the jobs run."""
-
-    nan: NanRule = NanRule.REMARK
-    metrics: tuple[str, ...] = ()  # names of the metrics that count for `nan`; empty: every loss
-
-
-DEFAULT_ON = OnSection()
-
-
 class ChiefKey(enum.Enum):
     """The key of the first worker in the cluster of TF_CONFIG."""
 
@@ -386,6 +367,35 @@ class MetricCondition:
                 return value < self.value
             case Relation.AT_MOST:
                 return value <= self.value
+
+
+class NanRule(enum.Enum):
+    """What follows when a loss is not a finite number any more."""
+
+    REMARK = "remark"  # the experiment goes on
+    STOP = "stop"  # it ends as FINISHED
+    FAIL = "fail"  # it ends as FAILED, without another attempt
+
+
+@dataclass(frozen=True, slots=True)
+class StalledRule:
+    """When a metric counts as one that does not improve any more."""
+
+    metric: str
+    goal: Goal
+    patience: int  # steps without a better value
+
+
+@dataclass(frozen=True, slots=True)
+class OnSection:
+    """The `on` section: what follows from metrics while the jobs run."""
+
+    nan: NanRule = NanRule.REMARK
+    metrics: tuple[str, ...] = ()  # names of the metrics that count for `nan`; empty: every loss
+    stalled: StalledRule | None = None  # None: nobody has said which metric should improve
+
+
+DEFAULT_ON = OnSection()
 
 
 @dataclass(frozen=True, slots=True)

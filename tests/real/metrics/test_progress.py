@@ -72,9 +72,12 @@ def test_a_loss_that_is_not_a_number_is_remarked_while_it_runs(rig: Rig) -> None
         "for step in range(20): riseml.report(step=step, loss=1 / (step + 1) if step < 10 else float('nan'))\n"
         "time.sleep(600)\n"
     )
-    rig.submit(single("python3 train.py"), {"train.py": program})
-    (remark,) = rig.wait("it is remarked", lambda: rig.get("/v1/experiments/1")["remarks"])
-    assert remark == {"kind": "nan", "job": None, "text": "loss is nan at step 19", "since": None}
+    stalled = {"metric": "loss", "goal": "minimize", "patience": 10}
+    rig.submit(single("python3 train.py", on={"stalled": stalled}), {"train.py": program})
+    rig.wait("both are remarked", lambda: len(rig.get("/v1/experiments/1")["remarks"]) > 1)
+    first, second = rig.get("/v1/experiments/1")["remarks"]
+    assert first == {"kind": "nan", "job": None, "text": "loss is nan at step 19", "since": None}
+    assert second["text"] == "loss has no better value since step 9, which had 0.1"
     rig.post("/v1/experiments/1/kill")
     assert rig.wait_closed("1")["remarks"] == []
 

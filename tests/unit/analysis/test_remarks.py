@@ -17,6 +17,7 @@ from riseml.analysis.remarks import (
     check_loss,
     check_memory,
     check_rate,
+    check_stalled,
     is_loss,
 )
 
@@ -120,3 +121,26 @@ def test_a_rate_with_the_pauses_that_it_always_had_is_not_remarked(
 ) -> None:
     marks = make_marks(3 * (every * 10 + pause) + seconds, pause_every=every, pause=pause)
     assert not marks or check_rate(marks, marks[-1][0] + min(later, 100.0)) is None
+
+
+@given(
+    values=st.lists(st.tuples(st.integers(1, 20), st.integers(-5, 5)), min_size=1, max_size=50), most=st.integers(1, 60)
+)
+def test_a_metric_is_stalled_exactly_when_none_of_its_last_steps_was_better(
+    values: list[tuple[int, int]], most: int
+) -> None:
+    """Compared with what the words say: no value of the last steps is less than all before."""
+    steps = [sum(distance for distance, _ in values[: place + 1]) for place in range(len(values))]
+    points = [(step, float(value)) for step, (_, value) in zip(steps, values, strict=True)]
+    better = [step for step, value in points if all(value < other for earlier, other in points if earlier < step)]
+    best = min(value for _, value in points)
+    first = next(step for step, value in points if value == best)
+    remark = check_stalled("loss", (best, first), steps[-1], most)
+    assert (remark is None) is any(step > steps[-1] - most for step in better)
+
+
+def test_a_metric_that_stalls_is_named_with_its_best_value() -> None:
+    remark = check_stalled("val_loss", (0.25, 1200), 3200, 2000)
+    assert remark is not None
+    assert remark.kind is RemarkKind.STALLED
+    assert remark.text == "val_loss has no better value since step 1,200, which had 0.25"

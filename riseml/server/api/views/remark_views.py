@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from riseml import wire
-from riseml.analysis.remarks import WINDOW, Mean, Remark, check_gpus, check_loss, check_memory, is_loss
+from riseml.analysis.remarks import WINDOW, Mean, Remark, check_gpus, check_loss, check_memory, check_stalled, is_loss
 from riseml.base.names import JobName
 from riseml.base.states import State
 from riseml.model import Experiment, Job
 from riseml.server.api.views.record_views import show_time
 from riseml.server.services import Stores, Watchers
+from riseml.spec.config.types import Goal, StalledRule
 from riseml.store.metrics.metric_summary import MetricSummary
 from riseml.store.samples.sample_rows import AMOUNTS, SampleRow, Span
 
@@ -36,6 +37,8 @@ def list_remarks(experiment: Experiment, watchers: Watchers, stores: Stores, mom
         return []
     summaries = stores.metrics.read_summaries([experiment.id]).get(experiment.id, {})
     remarks = [_show_remark(None, remark) for remark in _check_losses(experiment, summaries, stores)]
+    stalled = _check_stalled(experiment.plan.policy.on.stalled, summaries)
+    remarks += [] if stalled is None else [_show_remark(None, stalled)]
     running = [job for job in experiment.gang if job.state is State.RUNNING]
     for job in running[:_MOST_JOBS]:
         remarks += [_show_remark(job.name, remark) for remark in _check_samples(experiment, job, watchers, moment)]
@@ -52,6 +55,19 @@ def _check_losses(experiment: Experiment, summaries: Mapping[str, MetricSummary]
         remark = check_loss(name, summary.last, summary.last_not_finite, summary.last_step, history)
         if remark is not None:
             yield remark
+
+
+def _check_stalled(rule: StalledRule | None, summaries: Mapping[str, MetricSummary]) -> Remark | None:
+    """Return a remark about the metric that should improve; None where its best or last value has no step."""
+    summary = None if rule is None else summaries.get(rule.metric)
+    if rule is None or summary is None or summary.last_step is None:
+        return None
+    is_largest = rule.goal is Goal.MAXIMIZE
+    value = summary.maximum if is_largest else summary.minimum
+    step = summary.maximum_step if is_largest else summary.minimum_step
+    if value is None or step is None:
+        return None
+    return check_stalled(rule.metric, (value, step), summary.last_step, rule.patience)
 
 
 def _check_samples(experiment: Experiment, job: Job, watchers: Watchers, moment: datetime) -> Iterator[Remark]:
