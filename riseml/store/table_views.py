@@ -41,10 +41,16 @@ class TableViewStore:
         self._database = database
 
     def list_views(self, caller: Caller, project: str) -> Sequence[SavedTable]:
-        """Return the views of a project that a caller sees, the caller's own first, by name."""
+        """Return the views of a project that a caller sees, the caller's own first, by name. What another user's own
+        table begins with is no default for an admin, who sees that view, too.
+        """
         with self._database.read_transaction() as connection:
             views = _select(connection, table_views.c.project == project)
-        visible = [view for view in views if may_see(caller, view.user, view.team_project)]
+        visible = [
+            view if view.user == caller.user or view.team_project else view._replace(is_default=False)
+            for view in views
+            if may_see(caller, view.user, view.team_project)
+        ]
         return sorted(visible, key=lambda view: (view.user != caller.user, view.user, view.name))
 
     def save(self, caller: Caller, view: SavedTable) -> SavedTable:
@@ -53,7 +59,7 @@ class TableViewStore:
 
         Raises:
             UsageError: the name or the query is not allowed.
-            Refused: there are too many views, or the caller may not save one.
+            Refused: there are too many views, or the caller may not save one, or not in place of the present one.
         """
         view = view._replace(name=_check_name(view.name))
         if len(view.query) > LONGEST_QUERY:
@@ -65,8 +71,11 @@ class TableViewStore:
             raise Refused(f"{caller.user} may not save a view of {view.project or 'all experiments'}", "ask an admin")
         own = sa.and_(table_views.c.user == view.user, table_views.c.project == view.project)
         with self._database.write_transaction() as connection:
-            count = connection.execute(sa.select(sa.func.count()).where(table_views.c.user == view.user)).scalar_one()
+            present = next(iter(_select(connection, own, table_views.c.name == view.name)), None)
+            if present is not None and not may_change(caller, present.user, present.team_project):
+                raise Refused(f"this key may not replace the view {view.name}", "choose another name")
             connection.execute(table_views.delete().where(own, table_views.c.name == view.name))
+            count = connection.execute(sa.select(sa.func.count()).where(table_views.c.user == view.user)).scalar_one()
             if count >= MOST_VIEWS:
                 raise Refused(f"{view.user} has {count:,} views, and no more are kept", "remove some of them")
             if view.is_default:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from riseml.base.errors import NotFound, Refused, UsageError
@@ -64,6 +66,21 @@ def test_members_of_a_team_project_see_its_views(saved: TableViewStore) -> None:
     saved.remove(make_caller("max", toaster=Role.MAINTAINER), "ann", "toaster", "of ann")
 
 
+def test_an_admin_sees_views_of_others_but_begins_with_none(saved: TableViewStore) -> None:
+    saved.save(make_caller("ann"), make_view("ann", "private", default=True))
+    saved.save(make_caller("bob", toaster=Role.MEMBER), make_view("bob", "shared", default=True, team="toaster"))
+    views = saved.list_views(make_caller("root", Role.ADMIN), "toaster")
+    assert [(view.name, view.is_default) for view in views] == [("private", False), ("shared", True)]
+
+
+def test_a_bound_key_replaces_no_view_that_it_does_not_see(saved: TableViewStore) -> None:
+    saved.save(make_caller("ann"), make_view("ann", "mine"))
+    bound = replace(make_caller("ann", toaster=Role.MEMBER), project="toaster")
+    with pytest.raises(Refused, match="may not replace the view mine"):
+        saved.save(bound, make_view("ann", "mine", team="toaster"))
+    assert list_names(saved, bound) == []
+
+
 @pytest.mark.parametrize("name", ["", "  ", "x" * 65, "two\nlines", "\x1b[2J"])
 def test_names_are_for_people(saved: TableViewStore, name: str) -> None:
     with pytest.raises(UsageError, match="no name of a view"):
@@ -81,3 +98,4 @@ def test_views_have_a_size_and_a_number(saved: TableViewStore, monkeypatch: pyte
     saved.save(ann, make_view("ann", "first"))
     with pytest.raises(Refused, match="has 1 views"):
         saved.save(ann, make_view("ann", "second"))
+    assert saved.save(ann, make_view("ann", "first", default=True)).is_default, "it takes the place of the other"

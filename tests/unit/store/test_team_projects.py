@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from riseml.base.errors import Conflict, NotFound, UsageError
-from riseml.base.roles import Role
+from riseml.base.roles import Role, Scope
 from riseml.base.states import State
-from riseml.model import Owner
+from riseml.model import Caller, Owner
 from riseml.planning.plan import first_jobs
 from riseml.store.accounts import AccountStore, KeyRequest, User
 from riseml.store.database import Database
 from riseml.store.experiments import ExperimentStore
 from riseml.store.insertion import NewExperiments
 from riseml.store.key_digests import KeyDigests
+from riseml.store.table_views import SavedTable, TableViewStore
 from riseml.store.team_projects import TeamProject, TeamProjectStore
 from tests.unit.store.submissions import NOW, PLAN
 
@@ -98,6 +99,18 @@ def test_a_removed_project_ends_its_keys_and_memberships(projects: TeamProjectSt
     assert [holder.is_valid(NOW) for holder in holders if holder] == [False, True, True]
     assert {holder.projects for holder in holders if holder} == {(("audio", Role.MEMBER),)}
     assert projects.add_project("vision", NOW).members == (), "a project of the same name begins without members"
+
+
+def test_a_later_project_of_the_same_name_shows_no_views(projects: TeamProjectStore, database: Database) -> None:
+    views = TableViewStore(database)
+    of_vision = (("vision", Role.MEMBER),)
+    ann, eve = (Caller(Owner(user, 0, 0), Role.MEMBER, Scope.RUN, of_vision) for user in ("ann", "eve"))
+    projects.add_project("vision", NOW)
+    views.save(ann, SavedTable("ann", "vision", "secret search", "sort=lr", is_default=False, team_project="vision"))
+    projects.remove_project("vision", NOW)
+    projects.add_project("vision", NOW)
+    assert [view.name for view in views.list_views(ann, "vision")] == ["secret search"]
+    assert views.list_views(eve, "vision") == []
 
 
 @pytest.mark.usefixtures("accounts")
