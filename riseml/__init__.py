@@ -18,7 +18,17 @@ _API = {
     "runs": ("CommandResult", "MetricPoint", "Run", "RunJob", "RunLine"),
     "outputs": ("OutputFile", "RunOutput"),
     "results": ("Results",),
-    "errors": ("ExperimentFailed", "Interrupted", "NotFound", "Refused", "RisemlError", "UsageError", "Unreachable"),
+    "errors": (
+        "Conflict",
+        "ExperimentFailed",
+        "Interrupted",
+        "NotFound",
+        "Refused",
+        "RisemlError",
+        "SpecError",
+        "UsageError",
+        "Unreachable",
+    ),
 }
 """Names for programs, by the module of `riseml.python_api` that is imported when one of them is first used."""
 
@@ -27,11 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from riseml.python_api import aio as aio
+    from riseml.python_api.errors import Conflict as Conflict
     from riseml.python_api.errors import ExperimentFailed as ExperimentFailed
     from riseml.python_api.errors import Interrupted as Interrupted
     from riseml.python_api.errors import NotFound as NotFound
     from riseml.python_api.errors import Refused as Refused
     from riseml.python_api.errors import RisemlError as RisemlError
+    from riseml.python_api.errors import SpecError as SpecError
     from riseml.python_api.errors import Unreachable as Unreachable
     from riseml.python_api.errors import UsageError as UsageError
     from riseml.python_api.outputs import OutputFile as OutputFile

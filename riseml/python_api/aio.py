@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from riseml.base.records import dataclass
 from riseml.python_api import public
-from riseml.python_api.runs import CommandResult, Deadline, MetricPoint, Run, RunLine
+from riseml.python_api.runs import CommandResult, Deadline, MetricPoint, Run, RunJob, RunLine
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -44,6 +44,18 @@ class AsyncRun:
 
     async def state(self) -> str:
         return (await self.view())["state"]
+
+    async def is_over(self) -> bool:
+        return await _call(lambda: self.run.is_over)
+
+    async def parameters(self) -> dict[str, str]:
+        return await _call(lambda: self.run.parameters)
+
+    async def jobs(self) -> list[RunJob]:
+        return await _call(lambda: self.run.jobs)
+
+    async def experiments(self) -> list[AsyncRun]:
+        return [AsyncRun(part) for part in await _call(lambda: self.run.experiments)]
 
     async def wait(self, timeout: float | None = None, *, check: bool = True) -> AsyncRun:
         """Wait until it has ended; see `Run.wait`."""
@@ -79,6 +91,10 @@ class AsyncRun:
         await _call(self.run.kill)
         return self
 
+    async def annotate(self, *, name: str | None = None, note: str | None = None, tags: Sequence[str] = ()) -> AsyncRun:
+        await _call(partial(self.run.annotate, name=name, note=note, tags=tags))
+        return self
+
     async def rerun(self, parameters: Mapping[str, object] | None = None, **options: Any) -> AsyncRun:
         return AsyncRun(await _call(partial(self.run.rerun, parameters, **options)))
 
@@ -104,6 +120,18 @@ get = _make_async(public.get)
 async def runs(**conditions: Any) -> list[AsyncRun]:
     """Return experiments and sets, the newest first; see `riseml.runs`."""
     return [AsyncRun(run) for run in await _call(partial(public.runs, **conditions))]
+
+
+async def compare(*identities: int | str) -> wire.ComparisonView:
+    """Return what differs between experiments; see `riseml.compare`."""
+    return await _call(partial(public.compare, *identities))
+
+
+async def results(*identities: int | str, **conditions: Any) -> Results:
+    """Return the results of experiments; see `riseml.results`."""
+    from riseml.python_api.results import load_results
+
+    return await _call(partial(load_results, *identities, **conditions))
 
 
 async def _call(function: Callable[[], Answer], leave: Callable[[], object] = lambda: None) -> Answer:

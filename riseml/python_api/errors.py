@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from riseml.base.errors import (
+    Conflict,
     ExperimentFailed,
     Interrupted,
     NotFound,
@@ -14,8 +15,19 @@ from riseml.base.errors import (
     Unreachable,
     UsageError,
 )
+from riseml.spec.yaml.problems import SpecError
 
-__all__ = ["ExperimentFailed", "Interrupted", "NotFound", "Refused", "RisemlError", "Unreachable", "UsageError"]
+__all__ = [
+    "Conflict",
+    "ExperimentFailed",
+    "Interrupted",
+    "NotFound",
+    "Refused",
+    "RisemlError",
+    "SpecError",
+    "Unreachable",
+    "UsageError",
+]
 
 
 @contextmanager

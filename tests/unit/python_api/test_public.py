@@ -121,7 +121,10 @@ def test_no_name_for_programs_is_that_of_a_room() -> None:
 
 
 def test_the_functions_with_asyncio_are_those_without() -> None:
-    for name in ("submit", "search", "map", "get", "runs"):
+    for name in (*riseml._API["public"], "results"):
         assert callable(getattr(aio, name))
-    methods = {name for name in dir(aio.AsyncRun) if not name.startswith("_")}
-    assert methods - {"run"} <= {name for name in dir(Run) if not name.startswith("_")}
+    methods = {name for name in dir(aio.AsyncRun) if not name.startswith("_")} - {"run"}
+    present = {name for name in dir(Run) if not name.startswith("_")}
+    assert methods <= present
+    with_a_thread_of_their_own = {"forward", "program"}
+    assert present - methods - with_a_thread_of_their_own == {"wait_until", "logs_until"}
