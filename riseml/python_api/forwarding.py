@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from riseml.base.errors import RisemlError
 from riseml.cli.port_forward import HOST, Forwarder, ForwardRequest, PortPair
 from riseml.client.exchange import Address
+from riseml.python_api.errors import add_hints
 
 
 class Forwarding:
@@ -47,14 +49,16 @@ class Forwarding:
         self._thread.start()
         self._ready.wait()
         if self._error is not None:
-            raise self._error
+            with add_hints():
+                raise self._error
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._loop is not None and self._task is not None:
-            self._loop.call_soon_threadsafe(self._task.cancel)
+            with suppress(RuntimeError):  # the loop is closed: forwarding has ended by an error
+                self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join()
 
     def _run(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.records import dataclass
+from riseml.python_api.errors import add_hints
 from riseml.python_api.program import Program
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class RunOutput:
         """Return the content of a file in UTF-8."""
         return self.read_bytes(path).decode()
 
+    @add_hints()
     def download(self, path: str = "", target: str | Path = ".") -> Path:
         """Copy a file, or a folder with all below it, into a folder of this machine; return where it is.
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from riseml.base.records import dataclass
 from riseml.base.settings import read_settings
+from riseml.python_api.errors import add_hints
 
 if TYPE_CHECKING:
     from riseml.base.settings import Settings
@@ -97,8 +99,10 @@ class Program:
         del question
         return default
 
-    def connect(self) -> Client:
-        """Return a client of the server of this user, which is started when it does not run; the caller closes it."""
+    @contextmanager
+    def connect(self) -> Iterator[Client]:
+        """Give a client of the server of this user, which is started when it does not run. Errors get their hints."""
         from riseml.submission.local_server import connect_client
 
-        return connect_client(self.settings(), self.environ, self.messages)
+        with add_hints(), connect_client(self.settings(), self.environ, self.messages) as client:
+            yield client

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import threading
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from riseml.base.errors import Conflict, ExperimentFailed, Interrupted, NotFound, RisemlError, UsageError
 from riseml.base.names import BUILD
 from riseml.base.records import dataclass
+from riseml.python_api.errors import add_hints
 from riseml.python_api.outputs import RunOutput
 from riseml.python_api.program import Program
 
@@ -140,6 +140,7 @@ class Run:
         """What its jobs have written to OUTPUT_DIR."""
         return RunOutput(self.program, self.id)
 
+    @add_hints()
     def wait(self, timeout: float | None = None, *, check: bool = True) -> Run:
         """Wait until it has ended; return it.
 
@@ -156,6 +157,7 @@ class Run:
         """
         return self.wait_until(Deadline(timeout, f"experiment {self.id}"), check=check)
 
+    @add_hints()
     def wait_until(self, deadline: Deadline, *, check: bool = True) -> Run:
         """Wait as `wait` does, until a deadline that another thread may end early."""
         from riseml.client.server_client import LogQuery
@@ -168,6 +170,7 @@ class Run:
             raise _make_failure(self.view())
         return self
 
+    @add_hints()
     def logs(self, *, follow: bool = True, tail: int | None = None, timeout: float | None = None) -> Iterator[RunLine]:
         """Yield the lines of its jobs, merged in the order in which they ended.
 
@@ -187,7 +190,8 @@ class Run:
         from riseml.client.server_client import LogQuery
 
         if tail is not None and (isinstance(tail, bool) or not isinstance(tail, int) or tail < 0):
-            raise UsageError(f"tail is {tail!r}", "give how many of the last lines, or None for all")
+            with add_hints():
+                raise UsageError(f"tail is {tail!r}", "give how many of the last lines, or None for all")
         for entry in self._follow(LogQuery(follow=follow, tail=tail, beats=follow), deadline):
             if entry["type"] == "line":
                 yield RunLine(entry["id"], entry["time"], entry["stream"], entry["text"])
@@ -232,6 +236,7 @@ class Run:
         self._ask(lambda client: client.kill_experiment(self.id))
         return self
 
+    @add_hints()
     def rerun(
         self,
         parameters: Mapping[str, object] | None = None,
@@ -249,6 +254,7 @@ class Run:
 
         return Run(self.program, start_rerun(self.program, self.id, (parameters, settings), allow_env, message))
 
+    @add_hints()
     def exec(self, command: Sequence[str], job: str | None = None, *, stdin: bytes = b"") -> CommandResult:
         """Run a command in a job that runs, beside its program, and return what it printed.
 
@@ -266,8 +272,9 @@ class Run:
             raise UsageError("exec takes a list of words", 'write exec(["nvidia-smi"]), or exec(["sh", "-c", "..."])')
         name = self._choose_job(job)
         with self.program.connect() as client:
-            return CommandResult(*asyncio.run(run_command(client.address, name, tuple(command), stdin)))
+            return CommandResult(*run_command(client.address, name, tuple(command), stdin))
 
+    @add_hints()
     def forward(self, port: int, job: str | None = None, *, local: int = 0) -> Forwarding:
         """Pass connections to a port of this machine on to a port of a job, until the `with` statement ends.
 
@@ -322,9 +329,9 @@ class Run:
                 return restore(tries)
 
             for entry in client.stream_log(self.id, query, reconnect):
-                if entry["type"] == "ping":
+                if entry["type"] in ("ping", "line"):  # a job that prints all the time leaves no room for a heartbeat
                     deadline.check()
-                else:
+                if entry["type"] != "ping":
                     yield entry
 
 

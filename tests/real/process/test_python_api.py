@@ -111,6 +111,11 @@ def test_a_job_that_runs_is_entered_forwarded_and_killed(project: Path) -> None:
     printed = run.exec(["sh", "-c", "cat; echo no >&2; exit 3"], stdin=b"yes")
     assert (printed.exit_code, printed.stdout, printed.stderr) == (3, b"yes", b"no\n")
 
+    async def enter_from_a_cell() -> int:
+        return run.exec(["true"]).exit_code
+
+    assert asyncio.run(enter_from_a_cell()) == 0, "a cell of a notebook is called in a loop"
+
     def read_page() -> bytes | None:
         with run.forward(8765) as forwarding:
             try:

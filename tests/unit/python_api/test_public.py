@@ -80,6 +80,16 @@ def test_wrong_arguments_raise_what_and_what_next(
     assert isinstance(error, riseml.RisemlError)
     problems = getattr(error, "problems", ())
     assert error.hint or problems or kind is riseml.NotFound, "what to do next"
+    assert error.hint is None or error.__notes__ == [f"hint: {error.hint}"], "Python prints it"
+
+
+def test_a_job_that_prints_all_the_time_is_waited_for_as_long_as_the_call_says(fake_server: FakeServer) -> None:
+    fake_server.entries = [state("RUNNING", 1), line("one", 2), line("two", 3), end("FINISHED", 4)]
+    for call in (lambda: run().wait(0), lambda: list(run().logs(timeout=0))):
+        with pytest.raises(TimeoutError, match="has not ended within 0 s; it goes on"):
+            call()
+    fake_server.entries = [state("RUNNING", 1), end("FINISHED", 4)]
+    assert run().wait(0).id == "4", "it has ended already"
 
 
 @pytest.mark.parametrize(("name", "kind"), [("FAILED", riseml.ExperimentFailed), ("KILLED", riseml.Interrupted)])
@@ -91,7 +101,9 @@ def test_a_bad_end_is_an_error_with_the_last_lines(
     fake_server.experiments["4"] |= shown  # type: ignore[typeddict-item]  # the fields of the shape, by name
     with pytest.raises(kind, match=f"experiment 4 {name}: exit code 7") as raised:
         run().wait(60)
-    assert raised.value.__notes__ == ["last lines of 4.worker.1:\nno memory"]
+    last_lines, hint = raised.value.__notes__
+    assert last_lines == "last lines of 4.worker.1:\nno memory"
+    assert hint == f"hint: {raised.value.hint}"
     assert run().wait(60, check=False).id == "4"
     assert [entry.text for entry in run().logs()] == ["one"]
     html = run()._repr_html_()
