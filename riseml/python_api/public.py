@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +90,7 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
 
 def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and stands behind `riseml.`
     function: Callable[..., Any],
-    points: Sequence[object],
+    points: Iterable[object],
     *,
     concurrency: int | None = None,
     settings: Mapping[str, object] | None = None,
@@ -119,14 +119,15 @@ def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and
         RisemlError: as `submit`.
     """
     with add_hints():
-        if not points or isinstance(points, str | Mapping):
+        calls = list(points) if isinstance(points, Iterable) and not isinstance(points, str | Mapping) else []
+        if not calls:
             raise UsageError("map takes a list of points", 'write riseml.map(train, [{"lr": 0.1}, {"lr": 0.01}])')
         config = _find_config(project)
         place = find_function(function, config.project.folder)
         chosen = [
-            ("train.parameters", json.dumps({POINT: list(range(len(points)))})),
+            ("train.parameters", json.dumps({POINT: list(range(len(calls)))})),
             ("train.concurrency", str(1 if concurrency is None else concurrency)),
-            ("train.run", json.dumps(write_map_command(place, points))),
+            ("train.run", json.dumps(write_map_command(place, calls))),
         ]
         pairs = [*list_pairs(settings, "settings"), *chosen]
         return _submit(config, ([], pairs), _make_program(executor, tell), (allow_env, None, False))
@@ -284,8 +285,8 @@ def _submit(
     allowed, message, pull = options
     if isinstance(allowed, str):
         raise UsageError("allow_env is a text", f'write allow_env=["{allowed}"]')
-    if message is not None and not message.strip():
-        raise UsageError("message is empty", "write what the run is for, or leave message out")
+    if message is not None and not (isinstance(message, str) and message.strip()):
+        raise UsageError(f"message is {message!r}", "write what the run is for, or leave message out")
     submission = prepare_submission(program, source, *pairs, pull=pull)
     if message is not None:
         submission["annotation"] = {"note": read_text("note", message)}

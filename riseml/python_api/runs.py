@@ -284,13 +284,17 @@ class Run:
         """
         from riseml.python_api.forwarding import Forwarding
 
-        if not 0 < port < 65536 or not 0 <= local < 65536:
+        numbers = all(isinstance(number, int) and 0 <= number < 65536 for number in (port, local))
+        if not numbers or port == 0:
             raise UsageError("a port is a number from 1 to 65535", "write forward(6006)")
         with self.program.connect() as client:
             return Forwarding(client.address, self._choose_job(job), port, local)
 
+    @add_hints()
     def annotate(self, *, name: str | None = None, note: str | None = None, tags: Sequence[str] = ()) -> Run:
         """Give it a name or a note, and add tags; an empty text removes a name or a note."""
+        if isinstance(tags, str):
+            raise UsageError("tags is a text", f'write annotate(tags=["{tags}"])')
         change: wire.AnnotationChange = {}
         if name is not None:
             change["name"] = name

@@ -35,11 +35,14 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: riseml.submit(".", 3, lr=1), riseml.UsageError, "submit got 3, lr, which only a function takes"),
     (lambda: riseml.submit(executor="k8s"), riseml.UsageError, "executor is 'k8s'"),
     (lambda: riseml.submit(allow_env="TOKEN"), riseml.UsageError, "allow_env is a text"),
-    (lambda: riseml.submit(message=" "), riseml.UsageError, "message is empty"),
+    (lambda: riseml.submit(message=" "), riseml.UsageError, "message is ' '"),
+    (lambda: riseml.submit(message=5), riseml.UsageError, "message is 5"),  # type: ignore[arg-type]  # wrong
     (lambda: riseml.submit(settings={"train.nope": 1}), riseml.UsageError, "has 1 problem"),
     (lambda: riseml.submit(parameters={"x": 1}), riseml.UsageError, "has 1 problem"),
     (lambda: riseml.map(print, []), riseml.UsageError, "map takes a list of points"),
     (lambda: riseml.map(print, "abc"), riseml.UsageError, "map takes a list of points"),
+    (lambda: riseml.map(print, 3), riseml.UsageError, "map takes a list of points"),  # type: ignore[arg-type]  # wrong
+    (lambda: riseml.map(print, iter([1])), riseml.UsageError, "a job cannot import this function"),
     (lambda: riseml.map(print, [1]), riseml.UsageError, "a job cannot import this function"),
     (lambda: riseml.search(metric="loss", goal="down"), riseml.UsageError, "problem"),
     (lambda: riseml.search("absent"), riseml.NotFound, "there is no file absent"),
@@ -63,6 +66,8 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: run().forward(0), riseml.UsageError, "a port is a number from 1 to 65535"),
     (lambda: run().forward(70000), riseml.UsageError, "a port is a number from 1 to 65535"),
     (lambda: run().forward(80, local=-1), riseml.UsageError, "a port is a number from 1 to 65535"),
+    (lambda: run().forward("80"), riseml.UsageError, "a port is a number from 1 to 65535"),  # type: ignore[arg-type]  # wrong
+    (lambda: run().annotate(tags="best"), riseml.UsageError, "tags is a text"),
     (lambda: run().output.download("x", __file__), riseml.UsageError, "is a file"),
     (lambda: riseml.results(), riseml.UsageError, "results takes IDs, or project=NAME"),
 ]
