@@ -69,6 +69,11 @@ class CanonicalId:
         """The job or the group of jobs that is named; None for the whole experiment."""
         return None if self.job_type is None else job_name(self.job_type, self.index)
 
+    @property
+    def experiment(self) -> CanonicalId:
+        """The ID of the experiment or the set, without the job."""
+        return CanonicalId(self.number, self.sub, self.user)
+
     def names(self, job: JobName) -> bool:
         """Return True when this ID names `job`, itself or as a prefix."""
         return self.job is None or job == self.job or job.startswith(f"{self.job}.")

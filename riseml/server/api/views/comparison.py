@@ -77,7 +77,7 @@ def _find_experiment(name: str, caller: Caller, stores: Stores) -> ExperimentDet
     canonical_id = parse_id(name)
     details = find_details(canonical_id, caller, stores)
     if canonical_id.job is not None:
-        raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.number}")
+        raise UsageError(f"{name} is a job", f"name its experiment: {canonical_id.experiment}")
     if len(details) > 1:
         named = [name_seen(caller, detail.experiment) for detail in details[:_MOST_NAMED]]
         more = " ..." if len(details) > _MOST_NAMED else ""

@@ -55,7 +55,7 @@ def find_details(canonical_id: CanonicalId, caller: Caller, stores: Stores) -> t
         jobs = [job.name for detail in details for job in detail.experiment.jobs]
         if not any(canonical_id.names(job) for job in jobs):
             names = ", ".join(dict.fromkeys(jobs))
-            named = CanonicalId(canonical_id.number, canonical_id.sub, canonical_id.user)
+            named = canonical_id.experiment
             raise NotFound(f"experiment {named} has no job {canonical_id.job}", f"its jobs are {names}")
     return details
 
@@ -63,7 +63,7 @@ def find_details(canonical_id: CanonicalId, caller: Caller, stores: Stores) -> t
 def report_absence(canonical_id: CanonicalId) -> NotFound:
     """Return the error for an ID that names nothing which the caller sees: the same for what is hidden and what is not
     there."""
-    named = CanonicalId(canonical_id.number, canonical_id.sub, canonical_id.user)
+    named = canonical_id.experiment
     return NotFound(f"there is no experiment {named}", "`riseml status -a` lists all of yours")
 
 
@@ -91,7 +91,7 @@ def find_single_experiment(canonical_id: CanonicalId, caller: Caller, stores: St
     """
     details = find_details(canonical_id, caller, stores)
     if details[0].experiment.set_id is not None and canonical_id.sub is None:
-        raise UsageError(f"{canonical_id} is a set", f"name one of its experiments: {canonical_id}.1")
+        raise UsageError(f"{canonical_id} is a set", f"name one of its experiments: {canonical_id.experiment}.1")
     return details[0].experiment
 
 

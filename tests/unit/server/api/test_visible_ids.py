@@ -196,6 +196,18 @@ def test_a_view_says_where_it_belongs_and_what_the_caller_may_do(scene: Scene, n
             assert place in shown["output"]
 
 
+def test_hints_about_jobs_name_the_user_of_the_experiment(scene: Scene) -> None:
+    caller = CALLERS["admin"]
+    views = scene.ask(caller, "/experiments?all_users=true&all=true").json()["experiments"]
+    single = next(view for view in views if not view["experiments"])
+    group = next(view for view in views if view["experiments"])
+    refused = scene.ask(caller, f"/comparison?of={single['jobs'][0]['id']}&of={single['id']}")
+    assert refused.json()["error"]["hint"] == f"name its experiment: {single['id']}"
+    job = group["experiments"][0]["jobs"][0]["name"]
+    refused = scene.ask(caller, f"/experiments/{group['id']}.{job}/tfconfig")
+    assert refused.json()["error"]["hint"] == f"name one of its experiments: {group['id']}.1"
+
+
 def test_pages_of_all_users_have_each_experiment_once(scene: Scene) -> None:
     caller = CALLERS["admin"]
     pages = []
