@@ -24,7 +24,7 @@ from riseml.model import Environment, Experiment, Plan, World
 from riseml.planning.launch import DataView, LaunchTarget
 from riseml.server.data.data_copies import CopyRequest, DataCopies
 from riseml.server.data.output_saver import OutputSaver
-from riseml.server.data.team_data import check_job_space, find_space, list_job_folders
+from riseml.server.data.team_data import check_job_space, find_data_user, find_space, list_job_folders
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.mode import PoolMode
 from riseml.spec.pool.types import CacheSpec, Volume
@@ -66,8 +66,14 @@ class DataFetcher:
         self._copying: dict[tuple[int, HostName], threading.Event] = {}  # the same of copies to hosts
         self.copies = DataCopies(server, hosts)
 
-    def check_team_data(self, plans: Sequence[Plan], user: str, team_project: str | None) -> None:
+    def check_team_data(self, plans: Sequence[Plan], user: str, team_project: str | None, *, is_bound: bool) -> None:
         """Check that an experiment of a team's user may read what its `data` names; nothing on another server.
+
+        Args:
+            plans: of the experiment, or of a set.
+            user: who submits them.
+            team_project: to which they belong.
+            is_bound: a key of that project alone submits them.
 
         Raises:
             Refused: it is the data of a project to which the experiment does not belong.
@@ -75,7 +81,7 @@ class DataFetcher:
         urls = {parse_data_url(source.url) for plan in plans for source in plan.policy.data}
         if self._hosts.rules is not None:
             for url in sorted((url for url in urls if url.scheme is DataScheme.DATA), key=str):
-                check_job_space(find_space(url.names, user), user, team_project)
+                check_job_space(find_space(url.names, user), None if is_bound else user, team_project)
 
     def check_plans(self, plans: Sequence[Plan], passed: Collection[str] = ()) -> None:
         """Refuse data that the server may not fetch, or that its hosts would not see, and keys that jobs may not have.
@@ -240,9 +246,10 @@ class DataFetcher:
         root = self._hosts.roots.data
         if self._hosts.rules is None or isinstance(root, Volume):
             return None
-        folders = list_job_folders(experiment.owner.user, experiment.team_project)
+        folders = list_job_folders(find_data_user(experiment), experiment.team_project)
         parts = tuple((path, f"{root}/{space.folder}") for path, space in folders)
-        return DataView(dict(parts)[""], parts)  # a process has no mounts: it sees its user's data
+        own = next((place for path, place in parts if not path), parts[-1][1])
+        return DataView(own, parts)  # a process has no mounts: it sees its user's data, or that of its key's project
 
     def _list_sets_of(self, experiment: Experiment) -> frozenset[str]:
         """Return the keys of the sets in the cache that an experiment reads."""
@@ -286,7 +293,7 @@ class DataFetcher:
         path = root / url.path
         if self._hosts.rules is not None:
             named = find_space(url.names, experiment.owner.user)
-            check_job_space(named, experiment.owner.user, experiment.team_project)
+            check_job_space(named, find_data_user(experiment), experiment.team_project)
             root = root / named.space.folder
             path = root.joinpath(*named.below)
         first = next(iter(self._hosts.names), None)

@@ -6,7 +6,8 @@
 
 A job finds its user's data as /data, as on a server for one user. Within it are /data/team, /data/user (the same as
 /data) and, if the experiment belongs to a team project, /data/project/P. It sees nothing else: each is a mount of its
-own, read-only. The server makes the folders of the user's data on which the others are mounted; no user writes there.
+own, read-only. The jobs of a key that is bound to a project find /data/team and /data/project/P alone. The server makes
+the folders of the user's data on which the others are mounted; no user writes there.
 
 Everything in these folders belongs to the server, and nobody else changes it. So no user can put a link where the
 server or an engine follows it: `riseml.job_programs.folder_links` makes none that leads out of its folder. The folders
@@ -26,7 +27,7 @@ from riseml.base.records import dataclass
 from riseml.base.roles import Role
 from riseml.files.storage.outputs import prepare_data
 from riseml.job_programs.folder_listing import Page
-from riseml.model import Caller
+from riseml.model import Caller, Experiment
 
 _PRIVATE = 0o700  # of the folders above the spaces
 _OPEN = 0o755  # of a space, which a job reads as its own user
@@ -106,35 +107,42 @@ def find_space(names: Sequence[str], user: str) -> SpacePath:
             return SpacePath(DataSpace(SpaceKind.USER, user), tuple(names), "")
 
 
-def list_job_spaces(user: str, team_project: str | None) -> tuple[DataSpace, ...]:
+def find_data_user(experiment: Experiment) -> str | None:
+    """Return the user whose own data the jobs of an experiment read; None: a key of its project alone has submitted it,
+    and that key reads no data of its user."""
+    return None if experiment.plan.bound else experiment.owner.user
+
+
+def list_job_spaces(user: str | None, team_project: str | None) -> tuple[DataSpace, ...]:
     """Return what a job reads.
 
     Args:
-        user: of its experiment.
+        user: whose own data it reads; None: nobody's.
         team_project: to which the experiment belongs; None: to its user alone.
     """
     project = () if team_project is None else (DataSpace(SpaceKind.PROJECT, team_project),)
-    return (TEAM, *project, DataSpace(SpaceKind.USER, user))
+    own = () if user is None else (DataSpace(SpaceKind.USER, user),)
+    return (TEAM, *project, *own)
 
 
-def list_job_folders(user: str, team_project: str | None) -> tuple[tuple[str, DataSpace], ...]:
+def list_job_folders(user: str | None, team_project: str | None) -> tuple[tuple[str, DataSpace], ...]:
     """Return what is mounted in a job: paths in /data, of which an empty one is /data itself, and what is there.
 
     The arguments are those of `list_job_spaces`.
     """
-    spaces = list_job_spaces(user, team_project)
-    return (("", DataSpace(SpaceKind.USER, user)), *((space.path, space) for space in spaces))
+    own = () if user is None else (("", DataSpace(SpaceKind.USER, user)),)
+    return (*own, *((space.path, space) for space in list_job_spaces(user, team_project)))
 
 
-def list_job_sources(user: str, team_project: str | None) -> tuple[PurePosixPath, ...]:
+def list_job_sources(user: str | None, team_project: str | None) -> tuple[PurePosixPath, ...]:
     """Return the folders below the root of data that a host needs for a job: those of its spaces, and those in the
     user's on which the others are mounted.
 
     The arguments are those of `list_job_spaces`.
     """
     spaces = list_job_spaces(user, team_project)
-    own = find_user_folder(user)
-    return (*(space.folder for space in spaces), *(own / space.path for space in spaces))
+    mounted = () if user is None else tuple(find_user_folder(user) / space.path for space in spaces)
+    return (*(space.folder for space in spaces), *mounted)
 
 
 def find_user_folder(user: str) -> PurePosixPath:
@@ -149,12 +157,17 @@ def hide_mounted(path: SpacePath, page: Page) -> Page:
     return page._replace(entries=[entry for entry in page.entries if entry.path.split("/", 1)[0] not in MOUNTED])
 
 
-def check_job_space(path: SpacePath, user: str, team_project: str | None) -> None:
-    """Check that an experiment may read what its `data` names.
+def check_job_space(path: SpacePath, user: str | None, team_project: str | None) -> None:
+    """Check that an experiment may read what its `data` names. The arguments are those of `list_job_spaces`.
 
     Raises:
-        Refused: it is the data of another project.
+        Refused: it is the data of another project, or of the user of a key that is for a project alone.
     """
+    if user is None and path.space.kind is SpaceKind.USER:
+        raise Refused(
+            f"train.data: a key of the project {team_project} alone reads no data of its user",
+            f"copy it to data://project/{team_project}, or submit with a key that is not bound to a project",
+        )
     if path.space not in list_job_spaces(user, team_project):
         raise Refused(
             f"train.data: an experiment reads data://{path.space.path} only when it belongs to that project",
@@ -201,7 +214,7 @@ def prepare_spaces(root: Path, spaces: Sequence[DataSpace]) -> None:
             ) from error
 
 
-def prepare_job_data(root: Path, user: str, team_project: str | None) -> None:
+def prepare_job_data(root: Path, user: str | None, team_project: str | None) -> None:
     """Make the folders that a job reads as /data and within it, where they are missing.
 
     The arguments are those of `list_job_spaces`, after the root of data.
@@ -212,6 +225,8 @@ def prepare_job_data(root: Path, user: str, team_project: str | None) -> None:
     """
     spaces = list_job_spaces(user, team_project)
     prepare_spaces(root, spaces)
+    if user is None:
+        return
     own = DataSpace(SpaceKind.USER, user)
     for space in spaces:
         try:

@@ -55,7 +55,13 @@ from riseml.planning.launch import LaunchTarget, make_launch
 from riseml.server.clock import stamp
 from riseml.server.data.data_fetcher import DataFetcher
 from riseml.server.data.disk_reclaimer import CACHE, HOME, DiskReclaimer, DiskTrouble, DiskWatch
-from riseml.server.data.team_data import list_job_sources, list_job_spaces, prepare_job_data, prepare_spaces
+from riseml.server.data.team_data import (
+    find_data_user,
+    list_job_sources,
+    list_job_spaces,
+    prepare_job_data,
+    prepare_spaces,
+)
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.registry_logins import RegistryLogins
 from riseml.server.reconcile.activities import Activities, name_data
@@ -313,16 +319,16 @@ class Actor:
         if self.hosts.rules is None:
             prepare_data(root)
         elif not contained:
-            prepare_spaces(root, list_job_spaces(experiment.owner.user, experiment.team_project))
+            prepare_spaces(root, list_job_spaces(find_data_user(experiment), experiment.team_project))
         else:
-            prepare_job_data(root, experiment.owner.user, experiment.team_project)
+            prepare_job_data(root, find_data_user(experiment), experiment.team_project)
 
     def _list_space_mounts(self, experiment: Experiment) -> tuple[Mount, ...]:
         """Return the mounts with which a host makes the folders that the jobs of a team's experiment read."""
         root = self.hosts.roots.data
         if self.hosts.rules is None or not isinstance(root, str):
             return ()
-        sources = list_job_sources(experiment.owner.user, experiment.team_project)
+        sources = list_job_sources(find_data_user(experiment), experiment.team_project)
         return tuple(
             Mount(f"{root}/{source}", f"/spaces/{place}", read_only=True, makes=True)
             for place, source in enumerate(sources)

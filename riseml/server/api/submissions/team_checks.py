@@ -45,7 +45,9 @@ def check_for_team(plans: Sequence[Plan], resolved: Resolved, caller: Caller, se
     project = plans[0].project
     rules.check_plans(plans, resolved)
     check_owner(caller.owner)
-    services.data.fetcher.check_team_data(plans, caller.user, choose_team_project(caller, project))
+    services.data.fetcher.check_team_data(
+        plans, caller.user, choose_team_project(caller, project), is_bound=caller.project is not None
+    )
 
 
 def give_to_project(snapshot: str, project: str, caller: Caller, services: Services) -> None:

@@ -202,8 +202,9 @@ def test_files_are_written_and_listed_in_their_space(hosts: HostSet, tmp_path: P
     ]
 
 
-def make_own(team_project: str | None = None, *urls: str) -> Experiment:
+def make_own(team_project: str | None = None, *urls: str, bound: bool = False) -> Experiment:
     plan = change_policy(make_plan("train"), data=tuple(DataSource(url, f"d{at}") for at, url in enumerate(urls)))
+    plan = replace(plan, bound=bound)
     return replace(make_experiment(1, plan, owner=Owner("paul", 2001, 2001)), team_project=team_project)
 
 
@@ -235,6 +236,30 @@ def test_a_job_mounts_what_its_user_may_read(
     assert list_job_spaces("paul", team_project)[0] is TEAM
 
 
+def test_the_job_of_a_key_of_a_project_reads_nothing_that_is_its_users(hosts: HostSet, tmp_path: Path) -> None:
+    """Who has found such a key must not print its user's data into a log."""
+    fetcher = DataFetcher("5e17e4", hosts)
+    experiment = make_own("vision", bound=True)
+    target = fetcher.find_target(experiment, None)
+    mounts = [mount for mount in job_mounts(experiment, target) if mount.target.startswith("/data")]
+    root = f"{tmp_path}/data"
+    assert {mount.target: mount.source for mount in mounts} == {
+        "/data/team": f"{root}/team",
+        "/data/project/vision": f"{root}/projects/vision",
+    }
+    assert target.view is not None
+    assert target.view.folder == f"{root}/projects/vision", "of a process"
+    assert [str(source) for source in list_job_sources(None, "vision")] == ["team", "projects/vision"]
+    prepare_job_data(tmp_path / "data", None, "vision")
+    assert not (tmp_path / "data/users").exists()
+    for url in ("data://x", "data://user/x"):
+        plans = [make_own("vision", url).plan]
+        with pytest.raises(Refused, match="a key of the project vision alone reads no data of its user"):
+            fetcher.check_team_data(plans, "paul", "vision", is_bound=True)
+        fetcher.check_team_data(plans, "paul", "vision", is_bound=False)
+    fetcher.check_team_data([make_own("vision", "data://project/vision/x").plan], "paul", "vision", is_bound=True)
+
+
 def test_a_server_for_one_user_mounts_the_whole_folder(tmp_path: Path) -> None:
     hosts = make_hosts(tmp_path, make_host())
     target = DataFetcher("5e17e4", hosts).find_target(make_own(), None)
@@ -264,7 +289,7 @@ def test_data_that_an_experiment_names_is_its_own(
     experiment = make_own(team_project, url)
     fetcher = DataFetcher("5e17e4", hosts)
     if is_read:
-        fetcher.check_team_data([experiment.plan], "paul", team_project)
+        fetcher.check_team_data([experiment.plan], "paul", team_project, is_bound=False)
         fetcher.fetch_data(experiment, ignore_report)
         (place,) = dict(fetcher.find_target(experiment, None).view.parts).values()  # type: ignore[union-attr]
         assert str(place).startswith(f"{tmp_path}/data/")
@@ -272,7 +297,7 @@ def test_data_that_an_experiment_names_is_its_own(
         assert "speech" not in str(place)
     else:
         with pytest.raises(Refused, match="only when it belongs to that project"):
-            fetcher.check_team_data([experiment.plan], "paul", team_project)
+            fetcher.check_team_data([experiment.plan], "paul", team_project, is_bound=False)
         with pytest.raises(Refused):
             fetcher.fetch_data(experiment, ignore_report)
 
