@@ -109,14 +109,15 @@ class EventReader:
         """Read what is new, and report it.
 
         Args:
-            deadline: when to end, by time.monotonic(); 0: after `PASS_BYTES`, and with a search only where one is due.
+            deadline: when to end, by time.monotonic(), however much there is to read; 0: after `PASS_BYTES`, and with
+                a search only where one is due.
         """
         began = time.monotonic()
         if deadline or began >= self.next_search:
             self._search()
             ended = time.monotonic()
             self.next_search = ended + (ended - began) / SEARCH_SHARE
-        left = PASS_BYTES
+        left = sys.maxsize if deadline else PASS_BYTES
         for path, file in sorted(self.files.items()):
             if deadline and time.monotonic() > deadline:
                 self._tell_once("end", "the job has ended, and not all of its event files were read in time")

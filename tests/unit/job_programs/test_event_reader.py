@@ -168,6 +168,16 @@ def test_a_hostile_output_is_bounded(job: Job, monkeypatch: pytest.MonkeyPatch) 
     assert [job.errors.count(word) for word in ("more than 100 scalars", "only 20 event files")] == [1, 1]
 
 
+def test_the_last_pass_reads_more_than_one_pass_takes(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_reader, "PASS_BYTES", 1000)
+    monkeypatch.setattr(event_reader, "CHUNK", 1000)
+    job.write("", b"".join(make_event(step, loss=step) for step in range(500)))
+    first = job.read()
+    assert 0 < len(first) < 100
+    rest = job.read(time.monotonic() + 3600)
+    assert [report["step"] for report in [*first, *rest]] == list(range(500))
+
+
 def test_the_program_ends_with_its_input_and_reads_the_rest(tmp_path: Path) -> None:
     """Files that appear before the end are read, although no search is due."""
     program = tmp_path / "reader.py"
