@@ -1,8 +1,9 @@
 """Frames of a job's log in which of each progress bar only the last state is left. Pure.
 
 A bar writes a state, and then the next one over it: behind a carriage return, or, where it knows no terminal, as a line
-of its own. A state is left out when the next one of the same bar follows it directly, and is at least as far. What is
-no state of a bar is never left out (`analysis.progress_lines` says what is).
+of its own. A state is left out when the next one of the same bar follows it directly, and is at least as far. A line
+with a full bar stays: what follows is another bar, such as that of the next epoch. What is no state of a bar is never
+left out (`analysis.progress_lines` says what is).
 """
 
 from __future__ import annotations
@@ -121,6 +122,8 @@ class BarThinner:
 def _takes_place(before: _HeldState, frame: Frame, state: Reading) -> bool:
     """Return True when a state takes the place of the one before it."""
     is_line = not frame.data.startswith(b"\r")
+    if is_line and before.state.of == before.state.amount:
+        return False
     is_next = before.frames[0].stream == frame.stream and before.is_line is is_line and not before.is_open
     return is_next and _is_later(before.state, state)
 

@@ -47,6 +47,10 @@ def join(frames: list[Frame]) -> str:
         ("".join(f"\r{bar(done)}" for done in range(101)) + "\n", f"\r{bar(100)}\n"),
         ("".join(f"{keras(done)}\n" for done in range(1, 101)) + "Epoch 2/3\n", f"{keras(100)}\nEpoch 2/3\n"),
         (f"{keras(99)}\n{keras(100)}\n{keras(1)}\n{keras(2)}\n", f"{keras(100)}\n{keras(2)}\n"),
+        (
+            f"{keras(99)}\n" + 2 * f"{keras(100)}\n" + f"{keras(100)} - epoch 3\n",
+            2 * f"{keras(100)}\n" + f"{keras(100)} - epoch 3\n",
+        ),
         (f"{keras(1)}\nloss is nan\n{keras(2)}\n", f"{keras(1)}\nloss is nan\n{keras(2)}\n"),
         (f"\r{bar(1)}\r{bar(2)}\rstopped by hand\r{bar(3)}\n", f"\r{bar(2)}\rstopped by hand\r{bar(3)}\n"),
         (f"\r{bar(1, 'a')}\r{bar(2, 'b')}\n", f"\r{bar(1, 'a')}\r{bar(2, 'b')}\n"),
