@@ -256,7 +256,8 @@ def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style, *,
             ("Cleaning up", "jobs are still being stopped" if ended and not experiment["closed"] else None),
         ]
     )
-    heads[2] = f"State: {paint_state(experiment['state'], experiment['state'], colour=style.colour)}"
+    painted = f"State: {paint_state(experiment['state'], experiment['state'], colour=style.colour)}"
+    heads = [painted if head == f"State: {experiment['state']}" else head for head in heads]
     return [*heads, *_list_note(experiment), *_list_run_commands(experiment, long=long)]
 
 

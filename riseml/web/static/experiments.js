@@ -28,7 +28,7 @@ const RANK = { RUNNING: 0, STARTING: 1, PENDING: 2, BUILDING: 3, CREATED: 4, FAI
 /** @type {Column[]} */
 const COLUMNS = [
   { key: "id", label: "ID", class: "id", value: (row, table) => (table.list.scope.query ? Date.parse(row.view.created_at) : idValue(row)), cell: (row, table) => table.makeName(row) },
-  { key: "state", label: "State", value: ({ view }) => RANK[/** @type {keyof typeof RANK} */ (view.state)], cell: ({ view }) => [makeState(view.state), view.progress ? ` ${describeBriefly(view.progress)}` : ""] },
+  { key: "state", label: "State", value: ({ view }) => RANK[/** @type {keyof typeof RANK} */ (view.state)], cell: ({ view }) => [makeState(view.state), view.progress ? make("span", { class: "far", title: describeBriefly(view.progress) }, ` ${describeBriefly(view.progress)}`) : ""] },
   { key: "project", label: "Project", class: "project", value: ({ view }) => view.project, cell: ({ view }) => [view.project, isForeign(view.id) && make("span", { class: "soft" }, ` of ${view.user}`)] },
   { key: "parameters", label: "Parameters", class: "parameters optional", value: describe, cell: (row) => [makeLabels(row.view), describe(row)] },
   { key: "metric", label: "Metric", class: "metric", value: (row, table) => table.metricValue(row), cell: (row, table) => table.makeMetric(row) },

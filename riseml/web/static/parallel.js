@@ -19,11 +19,12 @@ const REACH = 14; // pixels from the pointer to a line
 
 export class ParallelPanel {
   constructor() {
-    /** @type {{trial: Trial, points: [number, number][], line: SVGElement}[]} the best first */
+    /** @type {{trial: Trial, points: [number, number][], line: SVGElement}[]} the first ones are drawn strongest */
     this.lines = [];
     /** @type {string[]} */
     this.names = [];
     this.marked = -1;
+    this.first = "best"; // what the first trials are
     this.range = make("input", { type: "range", min: "5", max: "100", step: "5", value: "100", "aria-label": "Show the best, per cent", oninput: () => this.choose() });
     this.share = make("span", { class: "number" }, "100 %");
     this.values = make("p", { class: "values soft", role: "status" });
@@ -32,16 +33,21 @@ export class ParallelPanel {
     this.place = make("div", { class: "wide parallel", tabindex: "0", role: "region", "aria-label": "Parallel coordinates; arrow keys go from trial to trial", onpointermove, onpointerleave: () => this.mark(-1), onkeydown });
     /** @type {{names: string[], trials: Trial[]} | null} */
     this.shownLast = null;
-    onWidth(this.place, () => this.shownLast && this.show(this.shownLast.names, this.shownLast.trials));
-    const controls = make("div", { class: "controls" }, make("label", {}, "the best ", this.range, " ", this.share));
+    onWidth(this.place, () => this.shownLast && this.show(this.shownLast.names, this.shownLast.trials, this.first));
+    this.label = make("span", {}, "the best");
+    const controls = make("div", { class: "controls" }, make("label", {}, this.label, " ", this.range, " ", this.share));
     this.element = make("section", { class: "panel", "aria-label": "Parameters and metric" }, make("div", { class: "line" }, make("h2", {}, "Parameters and metric"), controls), this.place, this.values);
   }
 
   /**
    * @param {string[]} names of the axes; the last one is the metric
-   * @param {Trial[]} trials the best first
+   * @param {Trial[]} trials in the order of their values
+   * @param {string} first what the first ones are: `best`, or `largest` where no goal says what is better
    */
-  show(names, trials) {
+  show(names, trials, first) {
+    this.first = first;
+    setText(this.label, `the ${first}`);
+    this.range.setAttribute("aria-label", `Show the ${first}, per cent`);
     const chosen = [...names.slice(0, -1).slice(0, MOST_AXES - 1), names[names.length - 1]];
     const at = chosen.map((_, place) => (place === chosen.length - 1 ? names.length - 1 : place));
     const axes = chosen.map((name, place) => makeAxis(name, trials.map((trial) => trial.values[at[place]])));
@@ -71,7 +77,7 @@ export class ParallelPanel {
     if (rank >= 0) this.mark(rank);
   }
 
-  /** Show as many of the best as the user wants. */
+  /** Show as many of the first ones as the user wants. */
   choose() {
     const share = Number(this.range.value);
     const shown = Math.max(1, Math.ceil((this.lines.length * share) / 100));
@@ -86,7 +92,7 @@ export class ParallelPanel {
     this.lines[this.marked]?.line.classList.remove("marked");
     this.marked = rank;
     const found = this.lines[rank];
-    if (!found) return setText(this.values, this.lines.length ? "The best are drawn strongest." : "No trial has a value so far.");
+    if (!found) return setText(this.values, this.lines.length ? `The ${this.first} are drawn strongest.` : "No trial has a value so far.");
     found.line.classList.add("marked");
     found.line.parentNode?.append(found.line);
     const { id, values } = found.trial;

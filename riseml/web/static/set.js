@@ -183,7 +183,7 @@ class SetView {
     trials.sort((one, other) => value(one) - value(other));
     this.parallel.element.hidden = !found.parameters.length || trials.length < 2;
     const best = { minimize: "least ", maximize: "best " }[goal] ?? "last ";
-    this.parallel.show([...found.parameters.map((name) => (found.metrics.includes(name) ? `parameters.${name}` : name)), `${best}${metric}`], trials);
+    this.parallel.show([...found.parameters.map((name) => (found.metrics.includes(name) ? `parameters.${name}` : name)), `${best}${metric}`], trials, goal ? "best" : "largest");
   }
 
   /** @param {ResultList} found @param {string} metric */

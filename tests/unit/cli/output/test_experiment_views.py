@@ -62,6 +62,7 @@ def test_status_of_a_set(riseml: Riseml, fake_server: FakeServer) -> None:
     assert lines[-1].startswith("144.2   RUNNING")
     assert lines[-1].endswith("  lr=1e-2"), "what differs"
     assert "Parameters: n=2" in lines, "what all members have alike"
+    assert lines[1:4] == ["Type: Set", "Experiments: 2 running", "State: RUNNING"]
 
 
 def test_the_long_list_counts_jobs_without_the_build_and_experiments_of_a_set(
