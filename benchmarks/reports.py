@@ -83,7 +83,7 @@ def _read_event_files(seconds: int) -> tuple[float, int]:
         program = Path(folder, "reader.py")
         program.write_text(read_program("event_reader"))
         with subprocess.Popen(
-            [sys.executable, "-IS", str(program), "input", "1", "0.0"],
+            [sys.executable, "-IS", str(program), "input", "1", "0.0", "tensorboard"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "OUTPUT_DIR": folder},

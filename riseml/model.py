@@ -499,8 +499,15 @@ class Launch:
     hosts: tuple[tuple[str, str], ...] = ()  # (name, address) of every job of the gang
     gpus: tuple[str, ...] = ()  # device ids
     secrets: Environment = field(default=(), repr=False)  # names of files in memory, and what they hold
-    event_readers: int = 0  # jobs of the experiment beside which event files of TensorBoard are read; 0: not here
-    event_files: tuple[str, ...] = ()  # patterns below the working folder where they may be, too
+    event_readers: int = 0  # jobs of the experiment beside which files with metrics are read; 0: not here
+    event_files: tuple[str, ...] = ()  # patterns below the working folder where event files may be, too
+    trackers: tuple[str, ...] = ()  # whose files these are: `tensorboard`, `mlflow`
+
+    def describe_reader(self) -> dict[str, int | tuple[str, ...]] | None:
+        """Return what a supervisor must know of the reader of files with metrics; None: there is none."""
+        if not self.event_readers:
+            return None
+        return {"jobs": self.event_readers, "patterns": self.event_files, "trackers": self.trackers}
 
 
 class Frame(NamedTuple):

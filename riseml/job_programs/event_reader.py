@@ -1,8 +1,9 @@
-"""Reports the scalars of TensorBoard's event files below OUTPUT_DIR: the code of a job needs no line for riseml.
+"""Reports the scalars of TensorBoard's event files below OUTPUT_DIR, and the metrics of MLflow's runs: the code of a
+job needs no line for riseml.
 
-`python3 -IS event_reader.py HOW JOBS BEGAN [PATTERN ...]`, beside the main process of a job. It reads what writers
-append, and prints each scalar as a report (`reports`) on stdout. So scalars travel in the log of the job, and only new
-ones do. Python 3.6 or newer, standard library only.
+`python3 -IS event_reader.py HOW JOBS BEGAN TRACKERS [PATTERN ...]`, beside the main process of a job. It reads what
+writers append, and prints each scalar as a report (`reports`) on stdout. So scalars travel in the log of the job, and
+only new ones do. Python 3.6 or newer, standard library only.
 
 HOW says what tells it that the job has ended: `signal` (SIGUSR1), `input` (the end of stdin), or `once`: it has ended.
 Then the program reads what is left, and ends. SIGTERM goes to each process of a job, and is no end.
@@ -12,6 +13,9 @@ have the name of its host, and holds a lock on each, so that no other reader tak
 
 BEGAN is when the job began, in seconds; empty: when this program was written into a file. Files of an earlier attempt
 are there, too: of a file whose first event is older, only events that are newer are read.
+
+TRACKERS names what is read: `tensorboard`, `mlflow`, or both with a comma. The runs of MLflow are in the folder
+MLFLOW_TRACKING_URI, if that is one below OUTPUT_DIR; each job has its own (`mlflow_files`).
 
 PATTERN is one of `outputs`, below the working folder: what it matches is moved below OUTPUT_DIR when the job has ended.
 
@@ -36,6 +40,7 @@ from riseml.job_programs.event_records import (
     read_wall_time,
     split_records,
 )
+from riseml.job_programs.mlflow_files import MlflowFolder
 from riseml.job_programs.reports import print_problem, send_metrics
 
 PAUSE = 2.0  # seconds between two passes
@@ -48,6 +53,7 @@ MOST_FOLDERS = 10000  # folders that are searched
 MOST_NAMES = 100  # metrics: the server keeps no more
 CHUNK = 1 << 18  # bytes that are read at once
 PASS_BYTES = 4 << 20  # bytes of all files in one pass, so that it ends soon after the job
+RUN_BYTES = 1 << 20  # bytes of runs of MLflow in one pass
 MARK = "tfevents"
 _EARLY = 1.0  # seconds by which the time of a file may differ from BEGAN
 
@@ -90,9 +96,19 @@ class EventReader:
         jobs: of the experiment that have a reader.
         began: when the job began.
         patterns: of further files and folders, below the working folder.
+        trackers: what is read.
+        runs: the folder with the runs of MLflow.
     """
 
-    def __init__(self, folder: str, jobs: int, began: float, patterns: "tuple[str, ...]" = ()) -> None:
+    def __init__(
+        self,
+        folder: str,
+        jobs: int,
+        began: float,
+        patterns: "tuple[str, ...]" = (),
+        trackers: "tuple[str, ...]" = ("tensorboard",),
+        runs: str = "",
+    ) -> None:
         self.patterns = patterns
         self.folder = folder
         self.jobs = jobs
@@ -104,6 +120,10 @@ class EventReader:
         self.problems = set()  # type: set[str]
         self.next_search = 0.0
         self.known = {}  # type: dict[tuple[str, str], bool]
+        self.reads_events = "tensorboard" in trackers
+        self.mlflow = None  # type: MlflowFolder | None
+        if "mlflow" in trackers and runs.startswith(folder + "/"):
+            self.mlflow = MlflowFolder(os.path.normpath(runs), began, self._tell_once)
 
     def read_new(self, deadline: float = 0.0) -> None:
         """Read what is new, and report it.
@@ -114,7 +134,10 @@ class EventReader:
         """
         began = time.monotonic()
         if deadline or began >= self.next_search:
-            self._search()
+            if self.reads_events:
+                self._search()
+            if self.mlflow is not None:
+                self.mlflow.search()
             ended = time.monotonic()
             self.next_search = ended + (ended - began) / SEARCH_SHARE
         left = sys.maxsize if deadline else PASS_BYTES
@@ -130,13 +153,29 @@ class EventReader:
                 continue
             if file.has_changed(status):
                 left -= self._read_file(file, status, max(left, CHUNK), deadline)
+        if self.mlflow is not None:
+            self._report_runs(self.mlflow, deadline)
+
+    def _report_runs(self, mlflow: MlflowFolder, deadline: float) -> None:
+        """Report what is new in the runs of MLflow."""
+        while True:
+            is_at_end = True
+            for value in mlflow.read_new(RUN_BYTES, deadline):
+                is_at_end = False
+                name = self._find_name("", value.name)
+                if name:
+                    send_metrics({name: value.value, "step": value.step}, value.at)
+            if is_at_end or not deadline:
+                break
+        if deadline and time.monotonic() > deadline:
+            self._tell_once("end", "the job has ended, and not all runs of MLflow were read in time")
 
     def _search(self) -> None:
         """Look for new files."""
         folders = 0
         for root, place in self._list_roots():
             for parent, below, names in os.walk(place):
-                below[:] = sorted(name for name in below if not name.startswith("."))
+                below[:] = sorted(name for name in below if not self._is_passed_over(parent, name))
                 folders += 1
                 if folders > MOST_FOLDERS:
                     self._tell_once("folders", f"only {MOST_FOLDERS} folders of the output are searched")
@@ -145,6 +184,10 @@ class EventReader:
                     path = os.path.join(parent, name)
                     if MARK in name and path not in self.files and path not in self.others:
                         self._add_file(path, name, os.path.relpath(parent, root))
+
+    def _is_passed_over(self, parent: str, name: str) -> bool:
+        """Return True for a folder that is not searched. MLflow's autolog copies event files into its runs."""
+        return name.startswith(".") or (self.mlflow is not None and os.path.join(parent, name) == self.mlflow.folder)
 
     def _list_roots(self) -> "list[tuple[str, str]]":
         """Return the folders to search, each behind the folder from which its name counts."""
@@ -267,7 +310,7 @@ class EventReader:
             if name not in self.metrics and len(self.metrics) >= MOST_NAMES:
                 self._tell_once(
                     "names",
-                    f"event files have more than {MOST_NAMES} scalars: {name[:200]!r} and others are left out",
+                    f"the job has more than {MOST_NAMES} metrics: {name[:200]!r} and others are left out",
                 )
                 name = ""
             else:
@@ -311,7 +354,7 @@ def follow(reader: EventReader, end_reader: int) -> None:
 
 def main() -> None:
     """Read until the job has ended."""
-    how, jobs, began = sys.argv[1:4]
+    how, jobs, began, trackers = sys.argv[1:5]
     end_reader = 0
     if how == "signal":
         end_reader, writer = os.pipe()
@@ -326,7 +369,8 @@ def main() -> None:
     with contextlib.suppress(OSError):
         os.nice(5)
     since = float(began) if began else os.stat(__file__).st_mtime
-    reader = EventReader(folder, int(jobs), since, tuple(sys.argv[4:]))
+    runs = os.environ.get("MLFLOW_TRACKING_URI", "")
+    reader = EventReader(folder, int(jobs), since, tuple(sys.argv[5:]), tuple(trackers.split(",")), runs)
     if how != "once":
         follow(reader, end_reader)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -340,7 +384,7 @@ def run() -> None:
     try:
         main()
     except Exception as problem:  # noqa: BLE001
-        print_problem(f"event files are not read any more: {problem!r:.300}")
+        print_problem(f"files with metrics are not read any more: {problem!r:.300}")
 
 
 if __name__ == "__main__":

@@ -110,8 +110,8 @@ if command -v python3 >/dev/null && [ -f .riseml/event_reader.py ]; then
   riseml_reader=$!
 fi
 """
-"""Starts the reader of event files some time after the job: most short jobs write none, and it takes 30 ms of processor
-time."""
+"""Starts the reader of event files and runs of MLflow some time after the job: most short jobs write none, and it takes
+30 ms of processor time."""
 
 _FINISH = r"""if [ -n "$riseml_reader" ]; then
   kill -s USR1 $riseml_reader
@@ -121,12 +121,12 @@ _FINISH = r"""if [ -n "$riseml_reader" ]; then
     wait $riseml_reader
     riseml_status=$?
   done
-  [ $riseml_status != 138 ] || [ -z "$(find "$OUTPUT_DIR" -name '*tfevents*')" ] ||
+  [ $riseml_status != 138 ] || [ -z "$(find "$OUTPUT_DIR" -name '*tfevents*' -o -name meta.yaml)" ] ||
     (riseml_read once)
 fi
 """
 """Tells the reader of the end. One that the signal has killed had not begun: then another one reads, if there are event
-files. SIGTERM ends a `wait` before its time."""
+files or runs of MLflow. SIGTERM ends a `wait` before its time."""
 
 _CHOOSE = 'riseml_choice=$1; shift; eval "$riseml_choice"'
 """Chooses the shell of the script in the process that becomes it (`script_shell`), which saves a start of `/bin/sh`."""

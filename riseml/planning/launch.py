@@ -127,7 +127,8 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
     readers = count_event_readers(experiment.plan)
     patterns = list_event_files(experiment.plan, job.name)
     reads = readers > 0 and planned.part is not JobDuty.WATCHES
-    reader = (str(readers), "", *patterns) if reads else ()
+    trackers = tuple(tracker.value for tracker in experiment.plan.policy.track) if reads else ()
+    reader = (str(readers), "", ",".join(trackers), *patterns) if reads else ()
     return Launch(
         key=experiment.key_of(job),
         server=target.server,
@@ -149,12 +150,13 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
         gpus=job.gpus,
         event_readers=readers if reads else 0,
         event_files=patterns,
+        trackers=trackers,
     )
 
 
 def count_event_readers(plan: Plan) -> int:
-    """Return beside how many jobs of an experiment a program reads event files of TensorBoard."""
-    if plan.companion is not None or Tracker.TENSORBOARD not in plan.policy.track:
+    """Return beside how many jobs of an experiment a program reads files with metrics."""
+    if plan.companion is not None or not plan.policy.track:
         return 0
     return sum(planned.part is not JobDuty.WATCHES for planned in plan.jobs)
 
@@ -205,12 +207,25 @@ def job_variables(bound: BoundJob) -> Environment:
     user = bound.experiment.owner.user
     variables = {
         **{"PYTHONUNBUFFERED": "1", "HOME": bound.folders.home, "USER": user, "LOGNAME": user},
+        **_list_mlflow_variables(bound),
         **{name: value for name, value in experiment.environment if not is_reserved(name)},
         **list_parameter_variables(plan),
         **_own_variables(bound),
         **bound.binding.variables,
     }
     return tuple(variables.items())
+
+
+def _list_mlflow_variables(bound: BoundJob) -> dict[str, str]:
+    """Return the variables by which MLflow's client writes its runs into a folder of the job below OUTPUT_DIR.
+
+    MLflow 3.7 and newer write into a folder only when they are told that this is meant.
+    """
+    plan = bound.experiment.plan
+    if Tracker.MLFLOW not in plan.policy.track or plan.companion is not None:
+        return {}
+    own = f"/{bound.job.name}" if len(plan.jobs) > 1 else ""
+    return {"MLFLOW_TRACKING_URI": f"{bound.folders.output}/mlruns{own}", "MLFLOW_ALLOW_FILE_STORE": "true"}
 
 
 def list_parameter_variables(plan: Plan) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 _PROGRAM = r"""
@@ -35,3 +37,16 @@ def fetch_wheels(folder: Path, *packages: str) -> None:
         if not any(folder.glob(f"{name}-{version}-*.whl")):
             fetch = ("download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", str(folder), package)
             subprocess.run([sys.executable, "-m", "pip", *fetch], check=True)
+
+
+def install_packages(folder: Path, *packages: str) -> None:
+    """Install packages and what they need into a folder, unless it is there."""
+    if folder.exists():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as parent:
+        made = Path(parent, "packages")
+        install = ("install", "--quiet", "--only-binary=:all:", "--target", str(made), *packages)
+        subprocess.run([sys.executable, "-m", "pip", *install], check=True)
+        with suppress(OSError):  # another worker was faster
+            made.rename(folder)

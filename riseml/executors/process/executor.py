@@ -329,7 +329,7 @@ class ProcessExecutor:
                 "marker": marker,
                 "gpus": launch.gpus,
             },
-            "events": {"jobs": launch.event_readers, "patterns": launch.event_files} if launch.event_readers else None,
+            "events": launch.describe_reader(),
         }
 
 

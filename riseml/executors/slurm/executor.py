@@ -296,7 +296,7 @@ class SlurmExecutor:
             },
             "path": variables["PATH"].rstrip(":"),
             "workdir": str(folder.code_path(launch.key.job)),
-            "events": {"jobs": launch.event_readers, "patterns": launch.event_files} if launch.event_readers else None,
+            "events": launch.describe_reader(),
             "stop_grace": gang.stop_grace,
             "every": gang.measure_every,
             "gpu_query": list(make_query(mig=False)) if launch.resources.gpus else [],

@@ -1,4 +1,5 @@
-"""The program that reads event files of TensorBoard beside a job (`job_programs.event_reader`), for a supervisor.
+"""The program that reads event files of TensorBoard and runs of MLflow beside a job (`job_programs.event_reader`), for
+a supervisor.
 
 It starts some time after the job: most short jobs write none, and it takes 30 ms of processor time. A job that ends
 before it gets one at its end, where there are such files. Python 3.6 or newer, standard library only.
@@ -12,6 +13,7 @@ from riseml.executors.supervision import process_tree
 
 _DELAY = 2.0  # seconds between the start of the job and that of the reader
 _MARK = "tfevents"
+_RUN = "meta.yaml"  # a file of each run of MLflow
 _MOST_FOLDERS = 1000  # that are searched at the end of a job
 _EXIT_NOT_EXECUTED = 127
 
@@ -21,7 +23,7 @@ class EventReading:
 
     Args:
         command: of the program, without its arguments.
-        arguments: `jobs`, and `patterns`: the other arguments of the program.
+        arguments: `jobs`, `trackers` and `patterns`: the other arguments of the program.
         environment: of the job.
         workdir: of the job.
     """
@@ -68,7 +70,7 @@ class EventReading:
         folder = self._environment.get("OUTPUT_DIR", "")
         for root in [folder, *([self._workdir] if self._arguments["patterns"] else [])]:
             for count, (_, _, names) in enumerate(os.walk(root)):
-                if count > _MOST_FOLDERS or any(_MARK in name for name in names):
+                if count > _MOST_FOLDERS or any(_MARK in name or name == _RUN for name in names):
                     return True
         return False
 
@@ -76,8 +78,10 @@ class EventReading:
         self._is_started = True
         reader, self._input = os.pipe()
         patterns = self._arguments["patterns"]
-        assert isinstance(patterns, (list, tuple))
-        command = [*self._command, how, str(self._arguments["jobs"]), repr(self._began), *map(str, patterns)]
+        trackers = self._arguments["trackers"]
+        assert isinstance(patterns, (list, tuple)) and isinstance(trackers, (list, tuple))
+        arguments = [how, str(self._arguments["jobs"]), repr(self._began), ",".join(trackers), *map(str, patterns)]
+        command = [*self._command, *arguments]
         try:
             self.pid = os.fork()
         except OSError:  # no process is left for it

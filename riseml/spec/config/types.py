@@ -178,6 +178,7 @@ class Tracker(enum.StrEnum):
     """What else a training writes metrics for."""
 
     TENSORBOARD = "tensorboard"  # its event files
+    MLFLOW = "mlflow"  # its runs, in a folder below OUTPUT_DIR
 
 
 class RoleEnd(enum.Enum):

@@ -165,7 +165,7 @@ def test_a_hostile_output_is_bounded(job: Job, monkeypatch: pytest.MonkeyPatch) 
     names = {name for report in reports for name in report} - {"step"}
     assert names == {f"many/tag {number}" for number in range(100)}
     assert len(job.reader.files) == 20
-    assert [job.errors.count(word) for word in ("more than 100 scalars", "only 20 event files")] == [1, 1]
+    assert [job.errors.count(word) for word in ("more than 100 metrics", "only 20 event files")] == [1, 1]
 
 
 def test_the_last_pass_reads_more_than_one_pass_takes(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_the_program_ends_with_its_input_and_reads_the_rest(tmp_path: Path) -> N
     """Files that appear before the end are read, although no search is due."""
     program = tmp_path / "reader.py"
     program.write_text(read_program("event_reader"))
-    command = [sys.executable, "-IS", str(program), "input", "1", "0.0"]
+    command = [sys.executable, "-IS", str(program), "input", "1", "0.0", "tensorboard"]
     environment = {**os.environ, "OUTPUT_DIR": str(tmp_path)}
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True)
     (tmp_path / NAME).write_bytes(b"".join(make_event(step, loss=step) for step in range(5000)))

@@ -132,7 +132,7 @@ def test_event_files_are_read_to_their_end(shell: str, how: str, tmp_path: Path)
     program = tmp_path / "writes.py"
     program.write_text(WRITES.format(support=str(Path(__file__).parents[2] / "support")))
     script = f"{shlex.quote(sys.executable)} writes.py {how if how == 'at once' else 'wait'}; exit 3"
-    process = start(script, shell, tmp_path, ("1", ""), OUTPUT_DIR=str(tmp_path))
+    process = start(script, shell, tmp_path, ("1", "", "tensorboard"), OUTPUT_DIR=str(tmp_path))
     assert process.stdout is not None
     lines = []
     if how != "at once":

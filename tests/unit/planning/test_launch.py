@@ -28,7 +28,7 @@ from riseml.planning.launch import (
 )
 from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.parameters import FRAMEWORK_VARIABLES, RESERVED_VARIABLES, RISEML_VARIABLES, is_set_by_riseml
-from riseml.spec.config.types import Limits, Resources, RunPolicy
+from riseml.spec.config.types import Limits, Resources, RunPolicy, Tracker
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.role_names import list_role_variables
 from tests.unit.control.simulation import change_policy, make_experiment, make_plan
@@ -136,7 +136,8 @@ def test_a_parameter_names_its_variable(parameter: str, variable: str) -> None:
 def script_of(found: Launch) -> str:
     """Return the user's part of a job's script: the module for reports is written before it."""
     *shell, script = found.command
-    readers = (str(found.event_readers), "", *found.event_files) if found.event_readers else ()
+    trackers = ",".join(found.trackers)
+    readers = (str(found.event_readers), "", trackers, *found.event_files) if found.event_readers else ()
     assert shell in (["/bin/sh", "-ec"], [*wait_for_group(("/bin/sh", "-ec", ""), readers)[:-1]])
     return script.removeprefix(add_report_module(""))
 
@@ -192,7 +193,7 @@ def test_a_launch_has_everything() -> None:
         title="paul.4.2.worker.1",
         hostname="worker-1",
         image=Image("base"),
-        command=wait_for_group(("/bin/sh", "-ec", add_report_module("true")), ("2", "")),
+        command=wait_for_group(("/bin/sh", "-ec", add_report_module("true")), ("2", "", "tensorboard")),
         environment=job_variables(bind_job(replace(experiment, jobs=jobs), jobs[2])),
         resources=Resources(0.1, 64),
         limits=Limits(),
@@ -204,6 +205,7 @@ def test_a_launch_has_everything() -> None:
         hosts=(("master", "10.213.0.2"), ("worker-1", "10.213.0.3")),
         gpus=("GPU-1",),
         event_readers=2,
+        trackers=("tensorboard",),
     )
     assert (found.key.experiment, found.key.job, found.key.attempt) == (4, "worker.1", 1)
 
@@ -214,6 +216,7 @@ def test_a_launch_has_everything() -> None:
         (RunPolicy(), 1, ()),
         (RunPolicy(outputs=("runs", "~/x.pt", "/data/*.pt")), 1, ("runs",)),
         (RunPolicy(track=()), 0, ()),
+        (RunPolicy(track=(Tracker.MLFLOW,)), 1, ()),
     ],
 )
 def test_event_files_are_read_beside_a_job_unless_its_file_says_no(
@@ -223,6 +226,26 @@ def test_event_files_are_read_beside_a_job_unless_its_file_says_no(
     found = launch(replace(experiment, plan=replace(experiment.plan, policy=policy)), "train")
     assert (found.event_readers, found.event_files) == (readers, patterns)
     assert ("event_reader" in found.command[2]) is (readers > 0)
+    assert [type(tracker) for tracker in found.trackers] == [str] * len(policy.track) * readers
+
+
+@pytest.mark.parametrize(
+    ("jobs", "environment", "folder"),
+    [
+        (("train",), (), "/output/mlruns"),
+        (("master", "worker.1"), (), "/output/mlruns/master"),
+        (("train",), (("MLFLOW_TRACKING_URI", "http://there"),), "http://there"),
+    ],
+)
+def test_runs_of_mlflow_have_a_folder_for_each_job(
+    jobs: tuple[str, ...], environment: tuple[tuple[str, str], ...], folder: str
+) -> None:
+    experiment = make(*jobs)
+    plain = dict(job_variables(bind_job(experiment, job_of(experiment, jobs[0]))))
+    policy = RunPolicy(track=(Tracker.MLFLOW,))
+    experiment = replace(experiment, plan=replace(experiment.plan, policy=policy), environment=environment)
+    variables = dict(job_variables(bind_job(experiment, job_of(experiment, jobs[0]))))
+    assert variables.items() - plain.items() == {("MLFLOW_TRACKING_URI", folder), ("MLFLOW_ALLOW_FILE_STORE", "true")}
 
 
 def test_addresses_on_an_own_network_are_names() -> None:

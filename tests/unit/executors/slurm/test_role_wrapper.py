@@ -43,7 +43,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> GangFolder:
         "command": ["/bin/sh", "-c", script],
         "tokens": {ROLE: ["ADDRESS", "PORT"]},
         "environment": {"TOKEN": "canary", "OUTPUT_DIR": str(made.path / "output")},
-        "events": {"jobs": 1, "patterns": []},
+        "events": {"jobs": 1, "patterns": [], "trackers": ["tensorboard"]},
         "workdir": str(made.path),
         "stop_grace": 1.0 if more == ":" else DEADLINE,
     }
