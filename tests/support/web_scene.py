@@ -24,8 +24,9 @@ AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 _RULES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "runOnly: ['cat.color']"}
 """The rules of axe that are tried in each scheme: the two differ in colours alone."""
 
-_DROPPED = ("ERR_NETWORK_CHANGED", "ERR_ABORTED", 'interrupted by another navigation to "chrome-error://')
-"""What Playwright says when Chromium has dropped a page that it loads; the last one when it drops the page before."""
+_DROPPED = ("ERR_NETWORK_CHANGED", "ERR_ABORTED", "is interrupted by another navigation")
+"""What Playwright says when Chromium has dropped a page that it loads. The last one: it drops the page before, or the
+page itself loads again because a script of it was dropped (`boot.js`)."""
 
 CHROMIUM = "/usr/bin/chromium"
 _FLAGS = (

@@ -171,7 +171,9 @@ def test_sentence_19_a_teams_server_does_not_start_with_what_its_admin_has_not_a
     (tmp_path / "server.yml").write_text(f"listen: 127.0.0.1:{find_free_port()}\n")
     with pytest.raises(Refused) as refused:
         make_application(made, threading.Event())
-    assert (f"allow: [{allow}]" if allow else "`riseml login`") in (refused.value.hint or "")
+    assert (f"allow: [{allow}]" if allow else "`riseml --server local train --executor slurm`") in (
+        refused.value.hint or ""
+    )
 
 
 def test_sentence_19_a_submission_does_not_choose_processes(quiet: UserScene) -> None:

@@ -11,6 +11,7 @@ from riseml.base.roles import Role
 from riseml.base.states import State, Wanted
 from riseml.server.clock import now
 from tests.support.team_page import TeamPage, serve_team
+from tests.support.waiting import DEADLINE, wait_for
 from tests.support.web_scene import WAIT, find_barriers, open_browser, show
 
 expect.set_options(timeout=WAIT)
@@ -56,7 +57,7 @@ def test_a_user_logs_in_with_a_key_and_out_again(team: TeamPage, browser: Browse
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off at the side"
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
-    assert team.sessions.list_open(now(), "ann") == []
+    wait_for("the session's end in the store", lambda: team.sessions.list_open(now(), "ann") == [], DEADLINE)
     page.context.close()
 
 

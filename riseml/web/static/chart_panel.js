@@ -49,7 +49,7 @@ export class ChartPanel {
     this.lines = [];
     this.pointed = -1; // the place of the value that the keyboard has chosen
     this.heading = make("span", { class: "soft" });
-    this.place = make("div", { class: "plot chart", role: "img", tabindex: "0", onkeydown: (/** @type {KeyboardEvent} */ event) => this.onKey(event), onblur: () => this.endPointing() });
+    this.place = make("div", { class: "plot chart", role: "img", "aria-label": `${metric}: not drawn yet`, tabindex: "0", onkeydown: (/** @type {KeyboardEvent} */ event) => this.onKey(event), onblur: () => this.endPointing() });
     this.plot = new CurvePlot(this.place, {
       zoom: (zoom) => this.set({ zoom }),
       reset: () => this.set({ zoom: null }),

@@ -55,7 +55,9 @@ class Hands:
                     lines.append(" ".join(process.cmdline()))
                 except psutil.Error:
                     continue
-        return [line for line in lines if "OUTPUT_DIR/go" not in line and not line.startswith(GO_PAUSE)]
+        of_riseml = ("OUTPUT_DIR/go", "event_reader")  # the last one reads what the job writes for TensorBoard
+        pauses = (GO_PAUSE, "sleep 2")  # of a `run`, and of the shell that starts the reader
+        return [line for line in lines if not line.startswith(pauses) and not any(word in line for word in of_riseml)]
 
     def wait_until_nothing_is_left(self) -> None:
         """Wait until no command runs in a job."""
