@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from riseml.base.records import dataclass
 from riseml.base.states import TERMINAL, State
 from riseml.spec.config.types import NotifySection
-from riseml.store.codec import from_json
 from riseml.store.database import Database
+from riseml.store.noted_table import NOTIFY, read_notify
 from riseml.store.schema import events, experiments, facts, sets
 
 _TERMINAL = sorted(state.value for state in TERMINAL)
-_NOTIFY = experiments.c.plan["policy", "notify"].label("notify")
+_NOTIFY = NOTIFY.label("notify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class EndStore:
         if row is None:
             return None
         values = {name: row[name] for name in ("id", *own, "reason", "message")}
-        notify = None if row["notify"] is None else from_json(row["notify"], NotifySection)
+        notify = read_notify(row["notify"])
         state = State(row["state"])
         experiment = row["experiment_id"]
         values["ended_at"] = row["ended_at"] or row["at"]

@@ -37,7 +37,7 @@ class LastValues:
 
         Args:
             metric: its name.
-            caller: who asks.
+            caller: the user of the request.
             of_all: of all experiments that they see; else of their own.
         """
         with self._database.read_transaction() as connection:
