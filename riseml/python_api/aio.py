@@ -140,7 +140,7 @@ async def _call(function: Callable[[], Answer], leave: Callable[[], object] = la
     answer: asyncio.Future[Answer] = loop.create_future()
 
     def settle(value: Answer | None, error: BaseException | None) -> None:
-        if answer.done():  # nobody waits any more
+        if answer.done():  # the call was cancelled
             return
         if error is not None:
             answer.set_exception(error)

@@ -1,4 +1,4 @@
-"""The program that calls riseml, as the user of a submission: it prints nothing and asks nobody."""
+"""The program that calls riseml, as the user of a submission: it prints nothing and asks no questions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Tell = Callable[[str], object]
 """Takes one sentence about how a call goes."""
 
 
-def tell_nobody(_sentence: str) -> None:
-    """Take a sentence, and do nothing with it."""
+def ignore_sentence(_sentence: str) -> None:
+    """Do nothing with a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Program:
 
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     folder: Path = field(default_factory=Path.cwd)
-    tell: Tell = tell_nobody
+    tell: Tell = ignore_sentence
     asks: bool = False  # a program answers no question: what it allows it says with the call
 
     @property

@@ -15,7 +15,7 @@ from riseml.base.settings import ExecutorName
 from riseml.python_api.errors import add_hints
 from riseml.python_api.function_calls import POINT, find_function, write_command, write_map_command
 from riseml.python_api.parameter_texts import list_pairs
-from riseml.python_api.program import Program, Tell, tell_nobody
+from riseml.python_api.program import Program, Tell, ignore_sentence
 from riseml.python_api.runs import Run
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
     message: str | None = None,
     pull: bool = False,
     project: str | os.PathLike[str] = ".",
-    tell: Tell = tell_nobody,
+    tell: Tell = ignore_sentence,
     **named: object,
 ) -> Run:
     """Submit a project, or a call of one of its functions, and return the run at once.
@@ -69,8 +69,8 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
         Refused: a variable was not allowed, or jobs would run as processes and nothing allows that.
         RisemlError: as the command; its `hint` says what to do next.
     """
-    pairs = [*list_pairs(settings, "settings")]
     with add_hints():
+        pairs = list_pairs(settings, "settings")
         if callable(source):
             config = _find_config(project)
             function = find_function(source, config.project.folder)
@@ -97,7 +97,7 @@ def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and
     executor: str | None = None,
     allow_env: Sequence[str] = (),
     project: str | os.PathLike[str] = ".",
-    tell: Tell = tell_nobody,
+    tell: Tell = ignore_sentence,
 ) -> Run:
     """Call a function of the project once for each point, each call in an experiment of one set; return the set.
 
@@ -146,7 +146,7 @@ def search(  # noqa: PLR0913  # as `submit`
     executor: str | None = None,
     allow_env: Sequence[str] = (),
     message: str | None = None,
-    tell: Tell = tell_nobody,
+    tell: Tell = ignore_sentence,
 ) -> Run:
     """Submit a search and return its set: `run.results()` are its trials, the best one first.
 

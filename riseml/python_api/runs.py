@@ -359,7 +359,7 @@ class Deadline:
         self._is_left = threading.Event()
 
     def leave(self) -> None:
-        """Let the call end soon: nobody waits for its answer any more."""
+        """Let the call end soon: its caller was cancelled."""
         self._is_left.set()
 
     def check(self) -> None:
@@ -369,7 +369,7 @@ class Deadline:
             TimeoutError: it has.
         """
         if self._is_left.is_set():
-            raise TimeoutError(f"nobody waits for {self._subject} any more")
+            raise TimeoutError(f"the wait for {self._subject} was cancelled")
         if time.monotonic() >= self._end:
             raise TimeoutError(f"{self._subject} has not ended within {self._timeout:g} s; it goes on")
 
