@@ -383,7 +383,7 @@ def run() -> None:
     """Run the program; the training goes on without it when it fails."""
     try:
         main()
-    except Exception as problem:  # noqa: BLE001
+    except Exception as problem:  # noqa: BLE001  # a fault of the reader must not end the training
         print_problem(f"files with metrics are not read any more: {problem!r:.300}")
 
 

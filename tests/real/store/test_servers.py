@@ -35,6 +35,7 @@ hosts:
 """
 """A pool.yml with a host where no engine is."""
 
+# CI is root and makes them; a user without root runs the other tests.
 needs_namespaces = pytest.mark.skipif(
     shutil.which("unshare") is None or subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0,
     reason="this user may not make mount namespaces",

@@ -149,7 +149,7 @@ def test_a_step_of_riseml_lists_the_packages() -> None:
         ("pip install numpy\ncurl http://10.0.0.9/x", False),
         ("pip install $(curl http://10.0.0.9/x)", False),
         ("pip install numpy && true", False),
-        ("pip install --index-url ../index numpy", False),
+        ("pip install --index-url ../index numpy", False),  # a folder of the project, not an address
         ("pip install -i ../index numpy", False),
         ("pip install ../numpy.whl", False),
         ("pip install git+ssh://git@example.org/private.git", False),

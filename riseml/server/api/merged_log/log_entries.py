@@ -112,7 +112,7 @@ class SetEnd:
 
     message: str = ""  # the summary; empty: there is no search
     failure: Reason | None = None  # why it has failed; None: it has not
-    reader: str | None = None  # the user who asks; None: that of the experiments
+    reader: str | None = None  # the user of the request; None: that of the experiments
 
 
 NO_SEARCH = SetEnd()

@@ -22,7 +22,7 @@ class SetGrowth:
     searches: SearchStore
     metrics: MetricStore
     set_id: int
-    reader: str | None = None  # the user who asks; None: that of the set
+    reader: str | None = None  # the user of the request; None: that of the set
 
     def goes_on(self) -> bool:
         """Return True while a search may make further members. Ask before `list_members`."""

@@ -23,7 +23,7 @@ class SetStates:
     """Follows the state of a set through the events of its members, in the order in which the stream sends them.
 
     Args:
-        name: of the set for who asks.
+        name: of the set for the user of the request.
         members: keys of its experiments in the store.
 
     Example:

@@ -29,4 +29,4 @@ class StreamRequest:
     closed: bool = True
     reports: bool = False  # send reports of metrics, too
     heartbeat: float = LONGEST_HEARTBEAT  # seconds between two entries at most
-    reader: str | None = None  # the user who asks; None: that of the experiments
+    reader: str | None = None  # the user of the request; None: that of the experiments

@@ -38,7 +38,7 @@ def compare_experiments(names: Sequence[str], caller: Caller, stores: Stores, mo
 
     Args:
         names: IDs of experiments.
-        caller: who asks.
+        caller: the user of the request.
         stores: of the server.
         moment: now.
 

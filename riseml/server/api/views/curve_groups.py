@@ -33,7 +33,7 @@ def read_curve_groups(
         query: which experiments.
         metric: its name.
         by: a parameter, `tag`, or `point` for all parameters but the seed.
-        caller: who asks.
+        caller: the user of the request.
         stores: of the server.
         moment: now.
 

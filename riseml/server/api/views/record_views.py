@@ -204,7 +204,7 @@ def show_set(
         metrics: the metrics of each member, by its key in the store.
         end: the end of the member that stands for those that failed.
         annotations: of the set and its members.
-        caller: who asks; None: its user.
+        caller: the user of the request; None: its user.
     """
     members = [
         show_experiment(
@@ -293,7 +293,7 @@ def show_all(
         searches: those of the sets among them, by the key of the set.
         last_values: of the metrics of each of them, by its key, in the order of the first reports.
         annotations: of all of them.
-        caller: who asks; None: their user.
+        caller: the user of the request; None: their user.
     """
     groups: dict[tuple[str, int], list[ExperimentDetail]] = {}
     for detail in details:
@@ -362,7 +362,7 @@ def show_sample(
         last: its last sample.
         lines: the number of its lines since the server follows its log.
         node: the machine that its host has chosen for it.
-        caller: who asks; None: its user.
+        caller: the user of the request; None: its user.
     """
     traffic = Traffic() if last is None or last.traffic is None else last.traffic
     return {

@@ -24,7 +24,7 @@ def read_groups(
     Args:
         query: which experiments.
         column: whose values are grouped; None: the metric that ranks, or the only one.
-        caller: who asks.
+        caller: the user of the request.
         stores: of the server.
         moment: now.
 

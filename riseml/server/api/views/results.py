@@ -73,7 +73,7 @@ class _RowSources:
     metrics: Summaries
     runs: Mapping[int, ExperimentRun]  # by their keys in the store; empty: read later, for the shown experiments only
     annotations: Mapping[str, Annotation]  # by the names of experiments; without those about which nothing is said
-    reader: str  # the user who asks
+    reader: str  # the user of the request
     hidden: int  # archived experiments that are left out
     moment: datetime  # now
 

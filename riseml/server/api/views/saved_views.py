@@ -40,7 +40,7 @@ def show_saved_summary(experiment: Experiment, saver: OutputSaver) -> wire.Saved
 
 
 def show_saved(experiment: Experiment, name: str, saver: OutputSaver, summary: wire.SavedSummary) -> wire.SavedView:
-    """Return what is saved of an output, file by file. `name`: of the experiment for who asks."""
+    """Return what is saved of an output, file by file. `name`: of the experiment for the user of the request."""
     note = saver.read_note(experiment)
     return {
         **summary,

@@ -27,7 +27,7 @@ def show_search(record: SearchRecord, names: Collection[str] = (), reader: str |
     Args:
         record: of the search.
         names: the metrics that its trials have reported.
-        reader: the user who asks; None: its own.
+        reader: the user of the request; None: its own.
     """
     search = record.plan.search
     running = len(record.live)
@@ -63,7 +63,7 @@ def show_search(record: SearchRecord, names: Collection[str] = (), reader: str |
 
 
 def _name_run(record: SearchRecord, sub: int | None, reader: str | None) -> str:
-    """Return the name of a run of a search, or of the whole set, for who reads of it."""
+    """Return the name of a run of a search, or of the whole set, for the user of the request."""
     return name_for_reader(record.user if reader is None else reader, record.user, record.number, sub)
 
 
@@ -113,7 +113,7 @@ def describe_end(
         members: the experiments of the set.
         record: the search that chooses its points.
         names: the metrics that its trials have reported.
-        reader: the user who asks; None: its own.
+        reader: the user of the request; None: its own.
     """
     counted = describe_set_end(members, describe_best_trial(record, reader))
     if not counted or record is None:

@@ -54,6 +54,7 @@ def test_a_host_with_another_processor_runs_nothing() -> None:
     assert (api.imported, api.requests) == ({}, [])
 
 
+# On a host with another processor riseml runs nothing: see the test above.
 @pytest.mark.skipif(not ARCH, reason="there are no instructions for this processor")
 def test_the_program_that_measures_a_disk_answers_as_this_machine_does(tmp_path: Path) -> None:
     api = ProgramEngine(arch=ARCH)
