@@ -156,8 +156,11 @@ def test_sentence_22_trials_of_a_search_obey_quotas_as_experiments_do(scene: Key
 
 
 def find_hold(scene: KeyScene, user: str, identity: str) -> str | None:
-    told = scene.ask("GET", f"/experiments/{identity}/explain", user).json()
-    return next((blocker["text"] for blocker in told["blockers"] if blocker["block"] == "quota"), None)
+    """Return the words of the quota that holds an experiment; None: none does, or the trial is not there yet."""
+    told = scene.ask("GET", f"/experiments/{identity}/explain", user)
+    if told.status_code == 404:
+        return None
+    return next((blocker["text"] for blocker in told.json()["blockers"] if blocker["block"] == "quota"), None)
 
 
 def test_sentence_22_only_an_admin_sets_quotas_and_goes_before_others(scene: KeyScene) -> None:
