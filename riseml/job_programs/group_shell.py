@@ -121,12 +121,13 @@ _FINISH = r"""if [ -n "$riseml_reader" ]; then
     wait $riseml_reader
     riseml_status=$?
   done
-  [ $riseml_status != 138 ] || [ -z "$(find "$OUTPUT_DIR" -name '*tfevents*' -o -name meta.yaml)" ] ||
-    (riseml_read once)
+  case $riseml_status in
+    138 | 143) [ -z "$(find "$OUTPUT_DIR" -name '*tfevents*' -o -name meta.yaml)" ] || (riseml_read once) ;;
+  esac
 fi
 """
-"""Tells the reader of the end. One that the signal has killed had not begun: then another one reads, if there are event
-files or runs of MLflow. SIGTERM ends a `wait` before its time."""
+"""Tells the reader of the end. One that this signal has killed (138), or SIGTERM before it ignored that (143), had not
+begun: then another one reads, if there are event files or runs of MLflow. SIGTERM ends a `wait` before its time."""
 
 _CHOOSE = 'riseml_choice=$1; shift; eval "$riseml_choice"'
 """Chooses the shell of the script in the process that becomes it (`script_shell`), which saves a start of `/bin/sh`."""

@@ -95,8 +95,7 @@ class EventReading:
         """Turn the child into the reader."""
         try:
             os.setpgid(0, 0)
-            process_tree.reset_signals()
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # each process of a job gets it
+            process_tree.reset_signals(signal.SIGTERM)  # each process of a job gets it
             os.dup2(source, 0)
             os.dup2(self._output, 1)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -49,12 +49,14 @@ def send_signal(pid: int, number: int) -> bool:
     return True
 
 
-def reset_signals() -> None:
-    """Give this process the signal handling of a new one."""
+def reset_signals(*ignored: signal.Signals) -> None:
+    """Give this process the signal handling of a new one, which ignores some: at no moment do those end it."""
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
     signal.set_wakeup_fd(-1)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in signal.Signals:
-        if number not in (signal.SIGKILL, signal.SIGSTOP):
+        if number not in (signal.SIGKILL, signal.SIGSTOP, *ignored):
             signal.signal(number, signal.SIG_DFL)
 
 

@@ -31,11 +31,33 @@ PROGRAM = f"{shlex.quote(sys.executable)} -c {shlex.quote(SAVES)}"
 SHELLS = [one for one in (shutil.which("dash"), shutil.which("bash"), shutil.which("busybox")) if one is not None]
 
 
+LATE = "sleep 600 >/dev/null 3>&-; trap '' TERM;"
+"""A process that has not come so far, on a machine with much to do, as to ignore the signal."""
+
+
 def start(
-    script: str, shell: str, cwd: str | Path = "/", reader: tuple[str, ...] = (), **variables: str
+    script: str,
+    shell: str,
+    cwd: str | Path = "/",
+    reader: tuple[str, ...] = (),
+    *,
+    late: bool = False,
+    **variables: str,
 ) -> subprocess.Popen[str]:
-    """Start a script in a group of its own, as the init of a container does."""
+    """Start a script in a group of its own, as the init of a container does.
+
+    Args:
+        script: of the job.
+        shell: that runs it, and what is around it.
+        cwd: its folder.
+        reader: arguments of the reader of event files.
+        late: whether SIGTERM meets the reader before it ignores that.
+        variables: of the environment.
+    """
     _, *rest = wait_for_group(("/bin/sh", "-ec", script), reader)
+    if late:
+        assert sum("(trap '' TERM;" in word for word in rest) == 1
+        rest = [word.replace("(trap '' TERM;", f"({LATE}") for word in rest]
     words = [shell, "sh"] if shell.endswith("busybox") else [shell]
     pipe = subprocess.PIPE
     command, both = [*words, *rest], subprocess.STDOUT
@@ -126,13 +148,14 @@ with open("tfevents", "wb", 0) as file:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("how", ["at once", "stopped", "read before"])
+@pytest.mark.parametrize("how", ["at once", "stopped", "stopped early", "read before"])
 def test_event_files_are_read_to_their_end(shell: str, how: str, tmp_path: Path) -> None:
     """Of a script that ends before its reader begins, of a program that ends after SIGTERM, and of a longer script."""
     program = tmp_path / "writes.py"
     program.write_text(WRITES.format(support=str(Path(__file__).parents[2] / "support")))
     script = f"{shlex.quote(sys.executable)} writes.py {how if how == 'at once' else 'wait'}; exit 3"
-    process = start(script, shell, tmp_path, ("1", "", "tensorboard"), OUTPUT_DIR=str(tmp_path))
+    late = how == "stopped early"
+    process = start(script, shell, tmp_path, ("1", "", "tensorboard"), late=late, OUTPUT_DIR=str(tmp_path))
     assert process.stdout is not None
     lines = []
     if how != "at once":
