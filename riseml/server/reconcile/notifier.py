@@ -2,7 +2,7 @@
 
 A notification only says whether records changed or just the log has grown; the reader fetches the data. The first
 notification wakes a reader at once. Further ones within 10 ms wake it once, so that a reader of a log that grows
-without a pause fetches many lines at a time.
+without a pause fetches many lines at a time. Readers of many experiments choose a longer time.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-_LEAST_INTERVAL = 0.01  # seconds between two wakes of one reader
+_LEAST_INTERVAL = 0.01  # seconds between two wakes of one reader, as long as that chooses no other
 
 
 class Subscription:
     """Wakes one reader, the only caller of `take_changed` and `wait_for_change`. Any thread may notify it.
+
+    Attributes:
+        experiments: keys of those whose changes wake the reader; only the notifier changes it.
+        least_interval: seconds between two wakes of the reader, which may change it.
 
     Example:
         >>> with notifier.subscribe((4,)) as subscription:
@@ -25,7 +29,8 @@ class Subscription:
     """
 
     def __init__(self, experiments: tuple[int, ...]) -> None:
-        self.experiments = set(experiments)  # only the notifier changes it
+        self.experiments = set(experiments)
+        self.least_interval = _LEAST_INTERVAL
         self._event = asyncio.Event()
         self.loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
@@ -73,7 +78,7 @@ class Subscription:
 
     def schedule_wake(self) -> None:
         """Wake the reader as soon as it may be woken; only its event loop calls this."""
-        wait = self._last_wake + _LEAST_INTERVAL - self.loop.time()
+        wait = self._last_wake + self.least_interval - self.loop.time()
         if wait > 0:
             self.loop.call_later(wait, self._wake)
         else:

@@ -30,6 +30,7 @@ from riseml.store.logs.log_store import LogStore
 _HEARTBEAT = 15.0  # seconds between two entries at most
 _QUICK_READ = 16_384  # bytes of a log that are read in the event loop
 _FEW_LOGS = 4  # experiments, at most, whose logs are read there
+_SET_INTERVAL = 0.05  # seconds between two reads of a set, whose experiments change many times a second
 
 
 async def stream_entries(
@@ -54,7 +55,9 @@ async def _stream_new(
     while True:
         reader.mark_stale(subscription.take_changed())
         read = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
-        notifier.extend(subscription, reader.identities - subscription.experiments)
+        notifier.extend(subscription, reader.take_joined())
+        if reader.is_set:
+            subscription.least_interval = _SET_INTERVAL
         piece = b"".join(map(encode_entry, read.entries))
         is_late = time.monotonic() - sent_at >= heartbeat  # it reads lines that the client did not request
         if piece or is_late:
@@ -71,7 +74,7 @@ async def _stream_new(
         if not await subscription.wait_for_change(patience):
             sent_at = time.monotonic()
             if reader.merge.holds_event or sent_at - checked_at >= _HEARTBEAT:  # in case a notification was missed
-                reader.mark_stale(reader.identities)
+                reader.mark_all_stale()
                 checked_at = sent_at
             yield reader.encode_ping()
 
@@ -115,21 +118,31 @@ class _StreamReader:
         self._logs = logs
         self._stale: frozenset[int] = frozenset()  # experiments whose records are loaded again before the next read
         self._grows = request.growth is not None  # further experiments may follow
+        self._joined: list[int] = []  # keys of the experiments that joined the stream since `take_joined`
 
     @property
-    def identities(self) -> frozenset[int]:
-        """The keys of the experiments of the stream."""
-        return frozenset(followed.identity for followed in self.merge.followed) or frozenset(self._request.experiments)
+    def is_set(self) -> bool:
+        """True for the stream of several experiments, or of one to which others may come."""
+        return len(self._request.experiments) > 1 or self._request.growth is not None
+
+    def take_joined(self) -> list[int]:
+        """Return the keys of the experiments that joined the stream since the last call."""
+        joined, self._joined = self._joined, []
+        return joined
 
     def mark_stale(self, changed: frozenset[int]) -> None:
         """Load the records of these experiments again before the next read."""
         self._stale |= changed
 
+    def mark_all_stale(self) -> None:
+        """Load the records of all experiments again before the next read."""
+        self._stale = frozenset(followed.identity for followed in self.merge.followed)
+
     def is_quick(self) -> bool:
         """Return True when a read needs no database, and only some kilobytes that another thread has just written:
         switching to another thread and back would take longer than such a read.
         """
-        unfinished = self._list_unfinished()
+        unfinished = self.merge.unfinished
         return (
             0 < len(unfinished) <= _FEW_LOGS
             and not self._stale
@@ -139,7 +152,7 @@ class _StreamReader:
     def read_entries(self) -> _Read:
         """Read on, and return the next entries as far as they are there."""
         self._load_records()
-        followed_logs = self._list_unfinished()
+        followed_logs = self.merge.unfinished
         # before the logs are read
         is_over = not self._grows and all(self._is_over(followed.record) for followed in followed_logs)
         before = [followed.position for followed in followed_logs]
@@ -153,8 +166,7 @@ class _StreamReader:
             entries += [] if end is None else [{**end, "cursor": self.merge.cursor()}]
         if not is_over and not self.merge.holds_event and not any(map(self._count_unread, followed_logs)):
             is_all = True
-        for followed in followed_logs:
-            followed.is_complete = self._has_sent_all(followed)
+        self.merge.unfinished = [followed for followed in followed_logs if not self._has_sent_all(followed)]
         return _Read(entries, is_all, is_last)
 
     def make_end(self) -> wire.EndEntry:
@@ -169,10 +181,6 @@ class _StreamReader:
         """Return an entry that only names what was read."""
         self.merge.sent_cursor = self.merge.cursor()
         return encode_ping(self.merge.sent_cursor)
-
-    def _list_unfinished(self) -> list[FollowedLog]:
-        """Return the experiments of which something may follow: a search may have made hundreds that have ended."""
-        return [followed for followed in self.merge.followed if not followed.is_complete]
 
     def _has_sent_all(self, followed: FollowedLog) -> bool:
         is_empty = not followed.events and not followed.blocks
@@ -201,6 +209,7 @@ class _StreamReader:
     def _load_all(self) -> None:
         pairs = zip(self._request.experiments, self._request.positions, strict=True)
         self.merge.followed = [self._load_followed(*pair) for pair in pairs]
+        self.merge.unfinished = list(self.merge.followed)
         if self.merge.followed[0].record.set_id is not None and self._request.canonical_id.sub is None:
             sent = {followed.identity: followed.position.event for followed in self.merge.followed}
             first = self.merge.followed[0].record
@@ -209,7 +218,7 @@ class _StreamReader:
             self.merge.set_states = load_set_states(name, sent, self._store, goes_on=self._grows)
 
     def _load_stale(self) -> None:
-        for followed in self._list_unfinished():
+        for followed in self.merge.unfinished:
             if followed.identity in self._stale:
                 fresh = self._load_followed(followed.identity, followed.position)
                 followed.record = fresh.record
@@ -222,7 +231,10 @@ class _StreamReader:
         self._grows = growth is not None and growth.goes_on()
         count = len(self.merge.followed)
         for identity in () if growth is None else growth.list_members(count):
-            self.merge.followed.append(self._load_followed(identity, StreamPosition()))
+            followed = self._load_followed(identity, StreamPosition())
+            self.merge.followed.append(followed)
+            self.merge.unfinished.append(followed)
+            self._joined.append(identity)
             if self.merge.set_states is not None:
                 self.merge.set_states.add_member(identity)
         if self.merge.set_states is not None:

@@ -61,7 +61,14 @@ class FollowedLog:
     waiting_since: float = 0.0  # on the monotonic clock
     # since when lines wait for the start of their job, on the monotonic clock; 0: no line waits
     held_since: float = 0.0
-    is_complete: bool = False  # the experiment is closed, and everything of it was sent: nothing follows
+    _formatted: tuple[StreamPosition, str] | None = None  # the last position that was written as text, and that
+
+    @property
+    def position_text(self) -> str:
+        """The position as text; a cursor of a set has hundreds, and few of them change."""
+        if self._formatted is None or self._formatted[0] is not self.position:
+            self._formatted = (self.position, str(self.position))
+        return self._formatted[1]
 
     def add_blocks(self, blocks: Sequence[LogBlock], end: ReadPosition) -> None:
         """Take the blocks that were read from `read_end` to `end`; none: nothing that could be sent was there."""
@@ -115,17 +122,20 @@ class StreamMerge:
 
     Attributes:
         followed: the experiments, in the order of the positions of a cursor.
+        unfinished: those of them of which something may follow; a search may have made hundreds that have ended.
         set_states: the states of the set; None: the stream is not that of a set.
         sent_cursor: the newest cursor that the client has; empty: it begins at the beginning.
 
     Example:
         merge = StreamMerge(request)
         merge.followed.append(followed)  # with its events and blocks
+        merge.unfinished.append(followed)
         entries = list(merge.merge(ReadTime(time.monotonic(), now())))
     """
 
     def __init__(self, request: StreamRequest) -> None:
         self.followed: list[FollowedLog] = []
+        self.unfinished: list[FollowedLog] = []
         self.set_states: SetStates | None = None
         self.sent_cursor = ",".join(map(str, request.positions)) if any(map(_is_inside, request.positions)) else ""
         self._request = request
@@ -135,11 +145,11 @@ class StreamMerge:
     @property
     def holds_event(self) -> bool:
         """True while an event waits for lines that belong before it, or a line for the start of its job."""
-        return any(followed.events or followed.blocks for followed in self.followed)
+        return any(followed.events or followed.blocks for followed in self.unfinished)
 
     def cursor(self) -> str:
         """Return what was sent as text."""
-        return ",".join(str(followed.position) for followed in self.followed)
+        return ",".join([followed.position_text for followed in self.followed])
 
     def merge(self, time: ReadTime) -> Iterator[wire.Entry]:
         """Yield the next entries of all experiments by time, until all of the lines read from one experiment are sent:
@@ -150,17 +160,17 @@ class StreamMerge:
             yield entry
 
     def _merge_experiments(self, time: ReadTime) -> Iterator[wire.Entry]:
-        if any(followed.is_read_up for followed in self.followed):
+        if any(followed.is_read_up for followed in self.unfinished):
             return
         heads = [
             (head.time, number, head)
-            for number, followed in enumerate(self.followed)
+            for number, followed in enumerate(self.unfinished)
             if (head := self._find_head(followed, time))
         ]
         heapq.heapify(heads)
         while heads:
             _, number, head = heapq.heappop(heads)
-            followed = self.followed[number]
+            followed = self.unfinished[number]
             yield from self._send_head(followed, head, heads[0][0] if heads else "")
             if followed.is_read_up:
                 return

@@ -50,6 +50,7 @@ def make_merge(*followed_logs: FollowedLog) -> StreamMerge:
     positions = tuple(followed.position for followed in followed_logs)
     merge = StreamMerge(StreamRequest(parse_id("1"), keys, follow=True, positions=positions))
     merge.followed.extend(followed_logs)
+    merge.unfinished.extend(followed_logs)
     return merge
 
 
