@@ -1,9 +1,9 @@
 """Known secret values in text: found in the forms in which programs print them, and replaced by `***`. Pure.
 
 The forms of a value are the value itself, base64 and base64url at each of the three places at which it can stand in
-encoded text, hexadecimal digits, percent-encoding with digits of either case, and the escapes of JSON. Of a value with
-several lines each line has its forms, too, because a log is read line by line. A text shorter than `LEAST_MASKED` is
-none: to mask it would hide ordinary words.
+encoded text, the lines into which programs break the base64 of a long value, hexadecimal digits, percent-encoding with
+digits of either case, and the escapes of JSON. Of a value with several lines each line has its forms, too, because a
+log is read line by line. A text shorter than `LEAST_MASKED` is none: to mask it would hide ordinary words.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ MASK = b"***"
 
 _ESCAPE = re.compile(b"%[0-9A-Fa-f]{1,2}")  # the last one of a text that goes on may lack a digit
 _BITS = 6  # of a character of base64
+_COLUMNS = (76, 64)  # after which programs break base64: base64(1) and MIME, openssl(1) and PEM
 
 Span = tuple[int, int]
 """Where a text begins, and where it ends."""
@@ -147,7 +148,9 @@ def _list_forms_of(text: bytes) -> Iterator[bytes]:
 
 
 def _encode_base64(text: bytes) -> Iterator[bytes]:
-    """Yield the text in base64 with and without padding, and the part that is the same wherever the text stands."""
+    """Yield the text in base64 with and without padding, the part that is the same wherever the text stands, and the
+    lines of a text that is encoded by itself.
+    """
     whole = base64.b64encode(text)
     yield whole
     yield whole.rstrip(b"=")
@@ -156,6 +159,10 @@ def _encode_base64(text: bytes) -> Iterator[bytes]:
         first = -(-before * 8 // _BITS)
         last = (before + len(text)) * 8 // _BITS
         yield encoded[first:last]
+    for encoded in (whole, base64.b64encode(text + b"\n")):  # `echo` prints a line
+        for columns in _COLUMNS:
+            if len(encoded) > columns:
+                yield from (encoded[start : start + columns] for start in range(0, len(encoded), columns))
 
 
 def _encode_percents(text: bytes) -> Iterator[bytes]:

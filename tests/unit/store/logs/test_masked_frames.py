@@ -6,6 +6,7 @@ import base64
 import itertools
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -81,6 +82,15 @@ def test_no_value_is_seen_and_all_other_bytes_stay(
     assert MASK in whole
     rest = [piece for piece in whole.split(MASK) if piece]
     assert all(piece in data for piece in rest), "other bytes stay"
+
+
+@pytest.mark.parametrize("newline", [b"", b"\n"], ids=["printf", "echo"])
+@pytest.mark.parametrize("command", [["base64"], ["openssl", "base64"]], ids=" ".join)
+def test_the_lines_of_a_long_value_that_a_program_encodes_are_masked(command: list[str], newline: bytes) -> None:
+    value = "".join(f"<{number:03d}-key>" for number in range(20))
+    encoded = subprocess.run(command, input=value.encode() + newline, capture_output=True, check=True).stdout
+    assert encoded.count(b"\n") > 1
+    assert Masker([value]).mask(encoded) == b"***\n" * encoded.count(b"\n")
 
 
 @given(lines=st.lists(OTHER_BYTES, max_size=8), value=VALUES, cuts=st.lists(st.integers(0, 90), max_size=4))
