@@ -1,4 +1,4 @@
-.PHONY: demo demo-team unit test test-engines exploits check coverage soak soak-logs bench chaos audit pictures clean
+.PHONY: demo demo-team unit test test-engines exploits check coverage soak soak-logs bench chaos audit docs pictures clean
 
 demo: ## the main job on this machine
 	@scripts/demo
@@ -29,6 +29,9 @@ chaos: ## some hundred crashes and faults of every kind, and what they cost: und
 
 audit: ## known vulnerabilities of the packages that riseml brings; it takes a connection to the Python Package Index
 	@scripts/audit
+
+docs: ## the pages of docs/ as a site in build/site: seconds; a broken link fails it
+	@scripts/setup && .venv/bin/python -m scripts.docs_site
 
 pictures: ## docs/architecture-*.svg, drawn from the imports of the code
 	@scripts/setup && .venv/bin/python -m scripts.architecture
