@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from riseml.base.records import dataclass
 
 if TYPE_CHECKING:
+    from riseml.base.errors import RisemlError
     from riseml.base.settings import Settings
     from riseml.cli.output.printer import Printer
     from riseml.client.server_client import Client
@@ -63,12 +64,22 @@ class CommandContext:
     environ: Mapping[str, str]
     folder: Path  # the working directory
     asks: bool = False  # True when a user can answer questions: standard input and standard error are a terminal
+    json_errors: bool = False  # the user wrote --json: errors are JSON, too
     wait: Callable[[float], object] = wait_or_resize  # takes seconds
 
     @property
     def messages(self) -> Printer:
         """What tells the user how a submission goes (see `riseml.submission.submitter`)."""
         return self.printer
+
+    def print_error(self, error: RisemlError) -> None:
+        """Print an error: as text for people, or with `--json` as a `wire.CommandError`."""
+        if not self.json_errors:
+            self.printer.print_error(error)
+            return
+        from riseml.submission.error_fields import list_error_fields
+
+        self.printer.print_json_error({"error": list_error_fields(error)})
 
     def now(self) -> datetime:
         """Return the time, in UTC."""

@@ -105,12 +105,17 @@ def plan_file(command: CommandContext, file: Path, parameters: list[str], settin
 
     Raises:
         Exit: the file has errors, which have been printed.
+        SpecError: it has errors, and the user wrote --json.
     """
     from riseml.spec.config.loader import Overrides
 
     pairs = parse_pairs(parameters, "-p"), parse_pairs(settings, "--set")
     source = read_config_source(command.folder, file)
     spec, problems = check_config_source(source, Overrides(*map(tuple, pairs)))
+    if spec is None and command.json_errors:
+        from riseml.spec.yaml.problems import SpecError
+
+        raise SpecError(problems)
     if spec is None:
         command.printer.print_problems(problems, source.name, source.text)
         command.printer.say(f"{source.name} has {count_problems(problems)}.")

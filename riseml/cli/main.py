@@ -27,6 +27,7 @@ from riseml.cli.output.printer import discard_output, make_printer
 
 _DEBUG = "--debug"
 _SERVER = "--server"
+_JSON = "--json"
 _FULL_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # errors of a write to a full disk
 _UsageFault: type[Exception] = typer.BadParameter.__mro__[1]  # the base class, in the library that typer parses with
 
@@ -118,6 +119,7 @@ def execute(arguments: Sequence[str], context: CommandContext | None = None) -> 
     own = _count_own_words(arguments)
     debug = _DEBUG in arguments[:own]
     words = [*(word for word in arguments[:own] if word != _DEBUG), *arguments[own:]]
+    context = replace(context, json_errors=_JSON in arguments[:own])
     try:
         if any(word.startswith(_SERVER) for word in words[:own]):
             words, context = _take_server(words, own - debug, context)
@@ -131,7 +133,7 @@ def execute(arguments: Sequence[str], context: CommandContext | None = None) -> 
         if debug:
             raise
         riseml_error = _convert_error(error)
-        context.printer.print_error(riseml_error)
+        context.print_error(riseml_error)
         return riseml_error.exit_code
 
 

@@ -105,7 +105,14 @@ from riseml.wire.explanations import (
     SetExplanation as SetExplanation,
     ShortageView as ShortageView,
 )
-from riseml.wire.failures import Failure as Failure, FailureBody as FailureBody, ProblemShape as ProblemShape
+from riseml.wire.failures import (
+    CommandError as CommandError,
+    ErrorLocation as ErrorLocation,
+    ErrorView as ErrorView,
+    Failure as Failure,
+    FailureBody as FailureBody,
+    ProblemShape as ProblemShape,
+)
 from riseml.wire.files import (
     CopySummary as CopySummary,
     DiskUsageView as DiskUsageView,

@@ -29,6 +29,32 @@ class FailureBody(TypedDict):
     problems: NotRequired[list[ProblemShape]]  # problems of the riseml.yml in the request
 
 
+class ErrorLocation(TypedDict):
+    """Where in a file the cause of an error is."""
+
+    file: str  # the riseml.yml, or the option of the command line
+    line: int  # from 1
+    column: int  # from 1
+    path: str  # `train.resources.mem`; empty when the text is not YAML
+
+
+class ErrorView(TypedDict):
+    """Why a command failed, for programs."""
+
+    code: str  # name of the class in `riseml.base.errors`: `NotFound`
+    exit_code: int  # of the command
+    cause: str  # what is wrong; of a file with several errors, the first one
+    location: ErrorLocation | None  # of the first error of a file; None: the cause is in no file
+    fix: str | None  # what to do next; None: nothing to add
+    problems: list[ProblemShape]  # all problems of the file; empty for other errors
+
+
+class CommandError(TypedDict):
+    """The last line on standard error of a command that failed, with `--json`."""
+
+    error: ErrorView
+
+
 class Failure(TypedDict):
     """The body of every answer with a status of 400 or more."""
 

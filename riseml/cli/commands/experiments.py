@@ -311,7 +311,7 @@ def kill_experiments(
             try:
                 kills.append(_kill_experiment(client, choose_experiment_id(command, client, identity)))
             except RisemlError as error:
-                command.printer.print_error(error)
+                command.print_error(error)
                 failed = failed or error
             else:
                 if not json:

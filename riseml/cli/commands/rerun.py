@@ -158,11 +158,13 @@ def _prepare(
 
 def _check_config(command: CommandContext, source: CapsuleSource, parameters: Pairs, settings: Pairs) -> Spec:
     from riseml.spec.config.loader import Overrides, check_config
-    from riseml.spec.yaml.problems import count_problems
+    from riseml.spec.yaml.problems import SpecError, count_problems
 
     file = _name_file(source)
     checked = check_config(source.config, file, Overrides(tuple(parameters), tuple(settings)))
     command.printer.print_problems(checked.problems, file, source.config)
+    if checked.spec is None and command.json_errors:
+        raise SpecError(checked.problems)
     if checked.spec is None:
         command.printer.say(f"{file} has {count_problems(checked.problems)}. Nothing was started.")
         raise Exit(UsageError.exit_code)

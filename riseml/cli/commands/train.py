@@ -182,6 +182,7 @@ def prepare_run(
 
     Raises:
         Exit: riseml.yml has errors.
+        SpecError: it has, and the user wrote --json.
         UsageError: riseml cannot run the framework, or train.env passes on a variable that is not set.
     """
     from riseml.spec.yaml.problems import SpecError, count_problems
@@ -189,6 +190,8 @@ def prepare_run(
     try:
         return prepare_submission(command, source, parameters, settings, pull=pull)
     except SpecError as error:
+        if command.json_errors:
+            raise
         command.printer.say(f"{source.name} has {count_problems(error.problems)}. Nothing was started.")
         raise Exit(error.exit_code) from None
 

@@ -20,6 +20,7 @@ from riseml.cli.output.style import Style
 from riseml.cli.output.text import clean_lines, clean_text, escape_json
 
 if TYPE_CHECKING:
+    from riseml import wire
     from riseml.cli.output.live import LiveScreen
     from riseml.spec.yaml.problems import Problem
 
@@ -161,6 +162,12 @@ class Printer:
     def print_error(self, error: RisemlError) -> None:
         """Print an error and its hint."""
         self._write_messages(problem_lines.describe_error(error, colour=self.err_colour))
+
+    def print_json_error(self, error: wire.CommandError) -> None:
+        """Print an error as one JSON document on one line of standard error."""
+        import json
+
+        self._write_messages([escape_json(json.dumps(error, ensure_ascii=False))])
 
     def _write_messages(self, lines: Iterable[str]) -> None:
         safe = clean_lines(list(lines), colours=self.err_colour)

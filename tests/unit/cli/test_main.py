@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -153,7 +154,6 @@ def test_the_version(riseml: Riseml) -> None:
         ("help pool fly", 2, "no such command 'fly'"),
         ("help train now", 2, "train has no command 'now'"),
         ("help pool add gpu1", 2, "pool add has no command 'gpu1'"),
-        ("help --json", 2, "`riseml help` takes the name of a command, not '--json'"),
         ("web --port 70000", 2, "70000 is not in the range 1 to 65535"),
         ("results -n -1", 2, "-1 is less than 0"),
         ("system test --cpus 0", 2, "0.0 is less than 0.01"),
@@ -176,6 +176,33 @@ def test_outside_of_a_project_the_hint_names_the_next_step(riseml: Riseml, tmp_p
     assert (result.code, result.out) == (3, "")
     assert f"there is no riseml.yml in {empty}" in result.err
     assert "hint: " in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "name", "location"),
+    [
+        ("status 99", 3, "NotFound", None),
+        ("status --fly", 2, "UsageError", None),
+        ("--json --server", 2, "UsageError", None),
+        ("help", 2, "UsageError", None),
+        ("logs 1/2", 2, "UsageError", None),
+        ("train", 2, "SpecError", ["riseml.yml", 5, 3, "train.rum"]),
+        ("env -f riseml.yml", 2, "SpecError", ["riseml.yml", 5, 3, "train.rum"]),
+    ],
+)
+def test_with_json_an_error_is_json_on_the_last_line_of_standard_error(
+    riseml: Riseml, folder: Path, words: str, code: int, name: str, location: list[object] | None
+) -> None:
+    config = folder / "riseml.yml"
+    config.write_text(config.read_text().replace("run:", "rum:"))
+    result = riseml(*words.split(), "--json")
+    error = json.loads(result.err.splitlines()[-1])["error"]
+    assert (result.code, result.out, error["exit_code"], error["code"]) == (code, "", code, name)
+    assert error["cause"] and (error["fix"] or name == "NotFound"), error
+    assert (error["location"] and list(error["location"].values())) == location
+    assert bool(error["problems"]) == (location is not None)
+    plain = riseml(*[word for word in words.split() if word != "--json"])
+    assert '{"error"' not in plain.err
 
 
 @pytest.mark.parametrize(("number", "hint"), [(errno.ENOSPC, "free some space"), (errno.EACCES, "who may use it")])

@@ -61,7 +61,7 @@ def test_the_differences_are_listed_by_subject(riseml: Riseml, fake_server: Fake
 def test_a_wrong_use_of_all_is_refused(riseml: Riseml, fake_server: FakeServer, words: list[str]) -> None:
     result = riseml("compare", *words)
     assert (result.code, result.out) == (2, "")
-    assert "hint: " in result.err
+    assert '"fix": "leave' in result.err or "hint: " in result.err
     assert fake_server.asked == []
 
 

@@ -52,7 +52,7 @@ def test_all_is_for_the_usual_table(riseml: Riseml, fake_server: FakeServer, opt
     result = riseml("results", "144", "--all", option)
     assert (result.code, result.out, fake_server.asked) == (2, "", [])
     assert "--all" in result.err
-    assert "hint: leave " in result.err
+    assert "hint: leave " in result.err or '"fix": "leave ' in result.err
 
 
 def test_without_an_id_it_shows_the_project(riseml: Riseml, fake_server: FakeServer) -> None:
