@@ -77,7 +77,7 @@ def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
             "make it writable, or name another folder in RISEML_HOME",
         ) from None
     try:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -88,6 +88,9 @@ def spawn_server(settings: Settings, command: Sequence[str]) -> ServerProcess:
         )
     finally:
         os.close(log)
+    # A program that uses the library may outlive the server, which would stay a zombie until its exit code is read.
+    threading.Thread(target=process.wait, name="end of the server", daemon=True).start()
+    return process
 
 
 def become_server(settings: Settings, *, standby: bool) -> NoReturn:

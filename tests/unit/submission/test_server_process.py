@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from riseml.base.errors import Refused
 from riseml.base.settings import read_settings
 from riseml.submission.server_process import spawn_server
-from tests.support.waiting import DEADLINE
+from tests.support.waiting import DEADLINE, wait_for
 from tests.unit.cli.homes import make_settings
 
 
@@ -25,6 +26,11 @@ def test_a_started_process_is_its_own_session_and_writes_to_the_log(tmp_path: Pa
     child = spawn_server(make_settings(tmp_path), (sys.executable, "-c", program))
     assert child.wait(DEADLINE) == 0
     assert (tmp_path / "server.log").read_text() == "True / True\n"
+
+
+def test_an_ended_process_is_no_zombie_while_the_program_that_started_it_goes_on(tmp_path: Path) -> None:
+    child = spawn_server(make_settings(tmp_path), (sys.executable, "-c", "pass"))
+    wait_for("it is gone", lambda: not psutil.pid_exists(child.pid), DEADLINE)
 
 
 def test_a_server_gets_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
