@@ -65,7 +65,6 @@ _LINE = re.compile(
 _OTHER_TYPES = sum(1 << bit for bit in (31, 27, 26, 25, 24, 21, 19))  # folder, link, device, ... as Go writes a mode
 _MISSING = 404  # HTTP
 _ENTRY = re.compile(rb"\n(?=[-bcdlps][-rwxsStT]{9}[.+@]? +\d)")  # where a line of `ls -ln` begins
-_SLACK = 1.0  # seconds: the engine notes the start of a container a moment after its first process ran
 
 
 def read_container_files(
@@ -200,7 +199,7 @@ class _ContainerReader:
         for member, _ in self._read_archive(HOME_FOLDER.encode()):
             path = _name_member(member, "")
             skipped += member.size
-            is_new = path is not None and member.isreg() and member.mtime >= self._find_start() - _SLACK
+            is_new = path is not None and member.isreg() and member.mtime >= self._find_creation()
             if path is not None and is_new and self._is_lost_in_home(path):
                 yield WrittenFile(path, member.size, is_in_home=True)
             if skipped > MOST_SCANNED:
@@ -214,7 +213,7 @@ class _ContainerReader:
         hard_links = list[str]()
         for member, content in self._read_archive(f"{base}/{pattern.first}".encode()):
             path = _name_member(member, f"{above}{mark}", drops_first=False)
-            if path is not None and pattern.matches(read_path(path)) and member.mtime >= self._find_start() - _SLACK:
+            if path is not None and pattern.matches(read_path(path)) and member.mtime >= self._find_creation():
                 yield from _show(path, member, content, hard_links)
 
     def _fetch(self, top: str, paths: set[str]) -> Iterator[WrittenFile]:
@@ -251,7 +250,7 @@ class _ContainerReader:
         """Return True for a file that came after the start of the job. An archive has no other time of a file."""
         entry = self._list_project().get(path)
         if entry is None:
-            return member.mtime >= self._find_start() - _SLACK
+            return member.mtime >= self._find_creation()
         if entry.kind is EntryKind.LINK:
             return not member.issym()
         return (entry.size, entry.mtime) != (member.size, int(member.mtime))
@@ -274,9 +273,13 @@ class _ContainerReader:
             self._project = self._request.list_project()
         return self._project
 
-    def _find_start(self) -> float:
-        """Return when the container began, in seconds since 1970."""
-        return to_nanoseconds(self._inspect()["State"]["StartedAt"]) / 1e9
+    def _find_creation(self) -> int:
+        """Return when the engine made the container, in whole seconds since 1970, as the times in its archives.
+
+        What comes with the container has its own times, and the project is compared file by file. The start would not
+        do: an engine with much to do notes it seconds after the first process ran.
+        """
+        return to_nanoseconds(self._inspect()["Created"]) // 10**9
 
     def _find_home(self) -> str:
         """Return the home folder of the job: its riseml.yml, or an older server, may have chosen another one."""
