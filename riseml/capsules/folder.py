@@ -149,7 +149,9 @@ def _check_capsule(path: Path, content: Any) -> None:
     error = next(Draft202012Validator(_load_schema()).iter_errors(content), None)
     if error is not None:
         where = "".join(f".{part}" for part in error.absolute_path)
-        raise UsageError(f"{path} is not a capsule: {where or 'it'}: {error.message[:200]}", "see docs/repeating.md")
+        raise UsageError(
+            f"{path} is not a capsule: {where or 'it'}: {error.message[:200]}", "see `riseml docs repeating`"
+        )
 
 
 def _load_schema() -> Any:

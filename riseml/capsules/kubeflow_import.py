@@ -170,7 +170,7 @@ def read_mpi_command(words: Sequence[str], image: str) -> MpiCommand:
         raise UsageError(
             "an MPIJob is imported when it trains with Horovod, whose ranks riseml starts itself, without mpirun;"
             " neither its command nor its image names Horovod",
-            "when its program calls `hvd.init()`, write a riseml.yml with `horovod` (docs/frameworks.md)",
+            "when its program calls `hvd.init()`, write a riseml.yml with `horovod` (`riseml docs frameworks`)",
         )
     return MpiCommand(launcher, _choose_framework(text, image.lower()), tuple(line), tuple(variables), tuple(options))
 

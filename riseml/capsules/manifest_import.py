@@ -70,7 +70,8 @@ def _refuse(documents: list[_ManifestDocument], jobs: list[_ManifestDocument], n
         if document.kind in _UNSUPPORTED:
             reason = _UNSUPPORTED[document.kind]
             return UsageError(
-                f"{name} has a job of the kind {document.kind}: {reason}", "write `roles` by hand (docs/frameworks.md)"
+                f"{name} has a job of the kind {document.kind}: {reason}",
+                "write `roles` by hand (`riseml docs frameworks`)",
             )
     kinds = ", ".join(document.kind for document in documents if document.kind)
     problem = f"has {kinds}" if kinds else "has no `kind` and no `services`"

@@ -28,6 +28,7 @@ class Section(Enum):
     TEAM = "Team"
     POOL = "Pool"
     SERVER = "Server"
+    HELP = "Help"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,14 @@ _COMMANDS = (
         Section.RUN,
         "Write files that run the same experiment without riseml.",
         ("riseml export 4 --compose",),
+    ),
+    CommandPlace(
+        "docs",
+        "docs",
+        "show_docs",
+        Section.HELP,
+        "Show a page of the docs that riseml brings, or list them.",
+        ("riseml docs", "riseml docs search", "riseml docs riseml-yml --open"),
     ),
     CommandPlace(
         "status",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -151,10 +150,10 @@ def open_browser(address: str, folder: Path) -> Path:
     Every user of the machine can read an address on a command line, and this one may contain a token. So the browser
     gets the name of a page that only its user can read. Some browsers block their caller until they are closed.
     """
-    import webbrowser
+    from riseml.cli.browser import open_in_browser
 
     page = write_leading_page(address, folder)
-    threading.Thread(target=webbrowser.open, args=(page.as_uri(),), name="browser", daemon=True).start()
+    open_in_browser(page.as_uri())
     return page
 
 

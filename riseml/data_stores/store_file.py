@@ -37,7 +37,7 @@ _TEXTS = ("endpoint", "region", "access_key_id", "secret_access_key", "session_t
 _SWITCHES = ("insecure", "jobs", "passed_keys", "etag_is_md5")
 _PASSED = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")  # and AWS_SESSION_TOKEN, where the keys need it
 _KEYS = frozenset({"name", "urls", "saves", *_TEXTS, *_SWITCHES})
-_HINT = "docs/stores.md has an example; nothing is fetched or saved until then"
+_HINT = "`riseml docs stores` has an example; nothing is fetched or saved until then"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def find_store(stores: tuple[Store, ...], url: DataUrl) -> Store:
             return store
     raise Refused(
         f"the server may not fetch {url}: no store of its {FILE} allows that",
-        f"write a store with `urls: [{url}]` into {FILE} in RISEML_HOME (docs/stores.md)",
+        f"write a store with `urls: [{url}]` into {FILE} in RISEML_HOME (`riseml docs stores`)",
     )
 
 
@@ -100,7 +100,7 @@ def find_save_store(stores: tuple[Store, ...], url: DataUrl) -> Store:
             return store
     raise Refused(
         f"the server may not save outputs in {url}: no store of its {FILE} allows that",
-        f"write `saves: [{url}]` beside a store in {FILE} in RISEML_HOME (docs/stores.md); `urls` is for reading",
+        f"write `saves: [{url}]` beside a store in {FILE} in RISEML_HOME (`riseml docs stores`); `urls` is for reading",
     )
 
 
@@ -113,7 +113,7 @@ def find_job_store(stores: tuple[Store, ...], name: str) -> Store:
     """
     store = next((candidate for candidate in stores if candidate.name == name), None)
     if store is None:
-        raise NotFound(f"train.store: the server's {FILE} has no store {name}", "docs/stores.md has an example")
+        raise NotFound(f"train.store: the server's {FILE} has no store {name}", "`riseml docs stores` has an example")
     if not store.jobs:
         raise Refused(
             f"train.store: the server's {FILE} does not give the keys of {name} to jobs",

@@ -308,7 +308,7 @@ def _choose_store(outputs: Sequence[NamedOutputs]) -> str:
     if "" in stores:
         raise Refused(
             f"experiment {stores['']} has its logs in a store, and names none whose keys this TensorBoard could have",
-            "`store: NAME` in `train` names one of the server's stores.yml (docs/stores.md)",
+            "`store: NAME` in `train` names one of the server's stores.yml (`riseml docs stores`)",
         )
     if len(stores) > 1:
         where = ", ".join(f"{name} in {store}" for store, name in stores.items())

@@ -82,7 +82,8 @@ def _leave_out(proposal: Proposal, paths: Iterable[str]) -> Proposal:
 def write_project_config(proposal: Proposal, folder: str) -> str:
     """Return the text of a proposal."""
     lines = [
-        f"# What {_clean(proposal.program)} needs, as the files of this project say. All keys: docs/riseml-yml.md",
+        f"# What {_clean(proposal.program)} needs, as the files of this project say.",
+        "# All keys: `riseml docs riseml-yml`",
         f"project: {write_project_name(folder)}",
         "",
         "train:",

@@ -28,7 +28,7 @@ from riseml.store.journal import ExperimentJournal
 from riseml.store.key_digests import KeyDigests
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-_HEAD = "# This file makes the server one for a team; docs/server-yml.md explains every key.\n"
+_HEAD = "# This file makes the server one for a team; `riseml docs server-yml` explains every key.\n"
 
 
 @dataclass(frozen=True, slots=True)

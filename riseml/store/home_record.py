@@ -62,7 +62,7 @@ def check_home_record(connection: sa.Connection, own: OwnHome) -> None:
     where = _describe_owner(owner, home)
     use = f"to use that one, set RISEML_HOME={owner.path}; " if is_original_there(owner, home) else ""
     if home.is_shared_home(owner):
-        use = "if servers of both machines share this folder, set RISEML_LOCAL for both (docs/reliability.md); "
+        use = "if servers of both machines share this folder, set RISEML_LOCAL for both (`riseml docs reliability`); "
     raise StoreError(
         f"RISEML_HOME {home.path} is a copy: its experiments belong to {where}",
         f"{use}if this home lives on instead of it, run `riseml server move` here; until then riseml touches nothing",

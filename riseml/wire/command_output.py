@@ -25,6 +25,34 @@ class CompletionScript(TypedDict):
     script: str  # what the shell has to read
 
 
+class DocsTopicView(TypedDict):
+    """A page that `riseml docs` shows."""
+
+    topic: str  # what `riseml docs` takes
+    section: str  # of the list of pages
+    summary: str  # what the page is for
+
+
+class DocsTopicList(TypedDict):
+    """What `riseml docs --json` prints."""
+
+    topics: list[DocsTopicView]
+
+
+class DocsPage(TypedDict):
+    """What `riseml docs TOPIC --json` prints."""
+
+    topic: str
+    summary: str  # what the page is for
+    text: str  # Markdown
+
+
+class OpenedPage(TypedDict):
+    """What `riseml docs --open --json` prints."""
+
+    path: str  # of the page, an HTML file
+
+
 class ForwardView(TypedDict):
     """A port of a job that `riseml forward` has opened on this machine."""
 

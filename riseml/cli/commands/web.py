@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _LEAST_PORT = 1
 _HIGHEST_PORT = 65_535
-_LONGEST_OPENING = 10.0  # seconds; some browsers let their caller wait until they are closed
 
 
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in your browser.")]
@@ -108,9 +107,7 @@ def _open_in_browser(command: CommandContext, view: wire.WebView) -> None:
     Raises:
         UsageError: the address is not one of this machine.
     """
-    import threading
-    import webbrowser
-
+    from riseml.cli.browser import LONGEST_OPENING, open_in_browser
     from riseml.cli.companion import write_leading_page
 
     address = str(view["url"])
@@ -120,6 +117,4 @@ def _open_in_browser(command: CommandContext, view: wire.WebView) -> None:
     for former in folder.glob("open-*.html"):
         former.unlink(missing_ok=True)
     page = write_leading_page(address, folder)
-    opening = threading.Thread(target=webbrowser.open, args=(page.as_uri(),), name="browser", daemon=True)
-    opening.start()
-    opening.join(_LONGEST_OPENING)
+    open_in_browser(page.as_uri()).join(LONGEST_OPENING)

@@ -107,7 +107,9 @@ def _list_notes(groups: wire.GroupList, count: int) -> list[str]:
     if lucky is not None and any(group["n"] > 1 for group in groups["groups"]):
         seed = "" if lucky["seed"] is None else f", seed {lucky['seed']}"
         notes.append(f"The luckiest single run: {lucky['id']} {format_metric(lucky['value'])}{seed}")
-    notes.append("SD: with n - 1. Interval: of the mean, by bootstrap; too narrow where n is small (docs/results.md)")
+    notes.append(
+        "SD: with n - 1. Interval: of the mean, by bootstrap; too narrow where n is small (`riseml docs results`)"
+    )
     if groups["same"]:
         notes.append(f"All have {format_parameters(groups['same'])}")
     more = len(groups["groups"]) - count

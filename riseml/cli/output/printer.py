@@ -76,6 +76,15 @@ class Printer:
             self.out.write(text)
             self.out.flush()
 
+    def print_pages(self, lines: Sequence[str], environ: Mapping[str, str]) -> None:
+        """Print lines of the result; on a terminal, in the user's pager."""
+        from riseml.cli.output.pager import show_in_pager
+
+        safe = clean_lines(lines, colours=self.colour)
+        self.out.flush()
+        if not (self.out.isatty() and show_in_pager(safe, environ)):
+            self.print_clean_lines(safe)
+
     def print_bytes(self, pieces: Iterable[bytes]) -> None:
         """Print the bytes of a file as they are; on a terminal, print clean lines of text."""
         raw = getattr(self.out, "buffer", None)

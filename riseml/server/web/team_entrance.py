@@ -126,7 +126,9 @@ class TeamEntrance:
         try:
             return await self._answer_login(scope, receive)
         except ValidationError:
-            return refuse(HTTPStatus.BAD_REQUEST, "the request is not as this address wants it", "see docs/json.md")
+            return refuse(
+                HTTPStatus.BAD_REQUEST, "the request is not as this address wants it", "see `riseml docs json`"
+            )
         except RisemlError as error:
             if scope["path"] in _BROWSER_ADDRESSES and "text/html" in Headers(scope=scope).get("accept", ""):
                 return _show_failure(error)

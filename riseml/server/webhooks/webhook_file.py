@@ -154,5 +154,5 @@ def _is_loopback(host: str) -> bool:
 
 def _make_mistake(problem: str) -> UsageError:
     return UsageError(
-        f"{FILE} cannot be used: {problem}", "docs/monitoring.md has an example; nothing is sent until then"
+        f"{FILE} cannot be used: {problem}", "`riseml docs monitoring` has an example; nothing is sent until then"
     )

@@ -48,14 +48,14 @@ _FORMS = """\
   `{{job_name}}` is RISEML_JOB without a framework. With TensorFlow it is the flag of TensorFlow 1 scripts, which know
   only `worker` (the master is worker 0, and so is the one job of a run that is not distributed) and `ps`.
   With `roles` it is the role, jobs that decide or help are the workers, and those that serve are the ps;
-  `{{role_port}}`, `{{learner_address}}` and the others are in docs/frameworks.md.
+  `{{role_port}}`, `{{learner_address}}` and the others are in [frameworks.md](frameworks.md).
   A value is one piece of text for the shell, whatever it contains. In nested code, such as `$(echo "{{name}}")`, a
   comment or a here-document, no quoting is safe: there a value with other characters than letters, digits and
   `_./:=,@%+-` is refused when you submit. A program in a here-document can read it from its environment.
 - **Counts and resources as parameters**: `worker: "{{workers}}"`, `mem: "{{mem}}GiB"`, in quotes, wherever a key says
   so below its title. Each value must be one that the key takes: `riseml validate` checks all combinations, of
   which a set and a search may have 1,000, and shows the jobs of each. A set whose experiments differ in their jobs is
-  how a scaling table is made (docs/results.md).
+  how a scaling table is made ([results.md](results.md)).
 
 A file has at most 1 MiB of UTF-8 and one YAML document of at most 10,000 values. Anchors and aliases are supported,
 YAML tags and merge keys are not.

@@ -10,7 +10,7 @@ from riseml.base.records import dataclass
 from riseml.spec.config.types import DEFAULT_JAX, DEFAULT_PYTORCH, DEFAULT_TENSORFLOW
 
 _HEAD = """\
-# What to train and what it needs. All keys: docs/riseml-yml.md
+# What to train and what it needs. All keys: `riseml docs riseml-yml`
 project: {project}
 
 train:

@@ -18,7 +18,7 @@ from riseml.base.errors import Conflict
 HostEntry = Mapping[str, object]
 """One host as pool.yml writes it: `{"name": "gpu1", "url": "ssh://me@gpu1", "gpus": "all"}`."""
 
-_HEAD = "# The Docker hosts that experiments may use; docs/pool-yml.md explains every key.\nhosts:\n"
+_HEAD = "# The Docker hosts that experiments may use; `riseml docs pool-yml` explains every key.\nhosts:\n"
 _PLAIN = re.compile(r"[A-Za-z0-9/~][A-Za-z0-9/_.:@+=-]*[A-Za-z0-9/_.@+=-]|[A-Za-z0-9/]")
 
 

@@ -66,28 +66,31 @@ _SENTENCES = (
         "nprocpernode numprocpernode processespernode taskspernode ntaskspernode",
     ),
     (
-        "jobs have the data folder and OUTPUT_DIR; train.data fetches more, and docs/files.md says where files are",
+        "jobs have the data folder and OUTPUT_DIR; train.data fetches more; `riseml docs files` says where files are",
         "volumes volume mounts bindmounts storagemounts volumemounts persistentvolumeclaim",
     ),
-    ("`riseml forward 4 8888` reaches a port of a job (docs/hands-on.md)", "ports port expose portmap"),
+    ("`riseml forward 4 8888` reaches a port of a job (`riseml docs hands-on`)", "ports port expose portmap"),
     (
         "jobs start in a copy of the project's folder: write `cd FOLDER` as the first line of train.run",
         "workdir workingdir workingdirectory cwd",
     ),
     (
-        "`riseml import FILE` writes a riseml.yml from a job of Kubeflow or a compose file (docs/repeating.md)",
+        "`riseml import FILE` writes a riseml.yml from a job of Kubeflow or a compose file (`riseml docs repeating`)",
         "kind apiversion metadata spec template services tfreplicaspecs pytorchreplicaspecs mpireplicaspecs"
         " jaxreplicaspecs runpolicy runtimeref trainer cleanpodpolicy ttlsecondsafterfinished",
     ),
     (
-        "which hosts there are is in pool.yml (docs/pool-yml.md); train.resources.labels chooses among them",
+        "which hosts there are is in pool.yml (`riseml docs pool-yml`); train.resources.labels chooses among them",
         "cloud region regions zone zones backends usespot spotpolicy infra fleets maxprice resourcepool partition"
         " tolerations",
     ),
     ("`riseml train --pull` asks the registry for the newest image", "imagepullpolicy pullpolicy"),
     ("riseml starts nothing by the clock; cron may call `riseml train -d`", "schedule cron"),
-    ("`riseml notebook` opens JupyterLab, and `riseml shell 4` a shell in a job (docs/hands-on.md)", "ide jupyter"),
-    ("riseml decides it: docs/security.md says what a job may do", "user privileged capadd securitycontext"),
+    (
+        "`riseml notebook` opens JupyterLab, and `riseml shell 4` a shell in a job (`riseml docs hands-on`)",
+        "ide jupyter",
+    ),
+    ("riseml decides it: `riseml docs security` says what a job may do", "user privileged capadd securitycontext"),
 )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from riseml.spec.schema.contract import PARAMETER_MARK, FileContract, Schema
 from riseml.spec.schema.sentences import format_flow, list_types
 from riseml.spec.yaml.problems import KeyPath, format_key_path
 
+_PAGE_COMMAND = re.compile(r"`riseml docs ([a-z-]+)`")  # names a page where no link can: in an editor, on a terminal
 _TYPES = {
     "integer": "whole number",
     "number": "number",
@@ -42,7 +44,8 @@ def _write_section(path: KeyPath, schema: Schema, required: bool) -> str:  # noq
     facts = [_describe_form(schema), *(["required"] if required else [])]
     if "default" in schema:
         facts.append(f"default `{format_flow(schema['default'])}`")
-    lines = [f"{level} `{name}`", "", f"**{schema['title']}.** {schema['description']}", ""]
+    description = _PAGE_COMMAND.sub(r"[\1.md](\1.md)", schema["description"])
+    lines = [f"{level} `{name}`", "", f"**{schema['title']}.** {description}", ""]
     lines.append(f"*{'; '.join(facts)}*" if facts else "")
     examples = "\n# or\n".join(f"{path[-1]}: {format_flow(example)}" for example in schema["examples"])
     return "\n".join([*lines, "", "```yaml", examples, "```", ""])

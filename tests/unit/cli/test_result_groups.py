@@ -28,7 +28,7 @@ def test_points_are_rows_with_their_statistics_and_the_lucky_seed_is_named(
         "",
         "* 144.1 to 144.5 (lr=0.1, epochs=20): the best mean over seeds, where the largest accuracy is best",
         "The luckiest single run: 144.6 0.99, seed 1",
-        "SD: with n - 1. Interval: of the mean, by bootstrap; too narrow where n is small (docs/results.md)",
+        "SD: with n - 1. Interval: of the mean, by bootstrap; too narrow where n is small (`riseml docs results`)",
         "All have epochs=20",
     ]
     assert json.loads(riseml("results", "144", "--group", "--json").out) == GROUPS

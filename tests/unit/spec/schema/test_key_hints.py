@@ -136,7 +136,7 @@ dstack      train                                idle_duration                tr
 dstack      train                                stop_duration                train.stop_grace
 dstack      train                                spot_policy                  pool.yml
 dstack      train                                fleets                       pool.yml
-dstack      train                                volumes                      docs/files.md
+dstack      train                                volumes                      riseml docs files
 dstack      train                                working_dir                  cd FOLDER
 dstack      train                                schedule                     cron
 dstack      .                                    ide                          riseml notebook
@@ -153,7 +153,7 @@ SkyPilot    train.resources                      region                       po
 TorchX      train.roles.x                        entrypoint                   train.roles.x.run
 TorchX      train.roles.x                        num_replicas                 worker: 3
 TorchX      train.roles.x                        max_retries                  train.retry
-TorchX      train.roles.x                        mounts                       docs/files.md
+TorchX      train.roles.x                        mounts                       riseml docs files
 TorchX      train.roles.x                        port_map                     riseml forward
 compose     .                                    services                     riseml import
 compose     train                                command                      train.run
@@ -163,11 +163,11 @@ compose     train                                depends_on                   tr
 compose     train                                mem_limit                    train.resources.mem
 compose     train                                restart                      train.retry
 compose     train                                stop_grace_period            train.stop_grace
-compose     train                                privileged                   docs/security.md
+compose     train                                privileged                   riseml docs security
 Determined  .                                    hyperparameters              train.parameters
 Determined  .                                    searcher                     train.search
 Determined  .                                    max_restarts                 train.retry
-Determined  .                                    bind_mounts                  docs/files.md
+Determined  .                                    bind_mounts                  riseml docs files
 Determined  .                                    checkpoint_storage           train.save
 Determined  train.resources                      slots_per_trial              train.resources.gpus
 Determined  train.search                         smaller_is_better            train.search.goal
