@@ -25,18 +25,19 @@ from riseml.spec.scalars.texts import BadText
 
 _HINT = (
     "write NAME<VALUE, with one of < <= > >= = !=, and `and` between several: 'lr<0.1 and state=FINISHED'; a name with "
-    "spaces or signs needs quotes: '\"val loss\" < 0.1'; tag:baseline, name:warm, star and archived are what users say"
+    "spaces or signs needs quotes: '\"val loss\" < 0.1'; project:toast finds a part of a text; tag:baseline, "
+    "name:warm, star and archived are what users say; -state=FAILED finds all others"
 )
 _LONGEST = 1_000  # characters of one text
 _MOST = 50  # conditions of one text
 _CONDITION = re.compile(
-    rf"\s*(?P<name>(?:(?:parameters|metrics)\.)?(?:{QUOTED})(?:\.[a-z]+)?|[^<>=!'\"\s,&()]+)\s*"
-    r"(?P<sign><=|>=|==|!=|=|<|>)\s*"
+    rf"\s*(?P<minus>-)?(?P<name>(?:(?:parameters|metrics)\.)?(?:{QUOTED})(?:\.[a-z]+)?|(?!-)[^<>=!'\"\s,&()]+)\s*"
+    r"(?P<sign><=|>=|==|!=|=|<|>|:)\s*"
     rf"(?P<value>{QUOTED}|[^\s<>=!'\",&()]+)",
     re.DOTALL,
 )
 _LABEL = re.compile(
-    rf"\s*(?:(?P<kind>tag|name)\s*:\s*(?P<word>{QUOTED}|[^\s,&()'\"]+)"
+    rf"\s*(?P<minus>-)?(?:(?P<kind>tag|name)\s*:\s*(?P<word>{QUOTED}|[^\s,&()'\"]+)"
     r"|(?P<mark>starred|star|archived)(?![\w.-])(?!\s*[<>=!]))",
     re.IGNORECASE,
 )
@@ -48,7 +49,7 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_MOMENTS = ("started", "ended")
+_MOMENTS = ("started", "ended", "created")
 _STATES = frozenset({*(state.value for state in State), name_state(State.FINISHED.value, Reason.STOPPED_EARLY.value)})
 _MOST_EXAMPLES = 3
 
@@ -68,9 +69,10 @@ class Condition:
     """One comparison of a column with a value."""
 
     name: str  # name of the column
-    sign: str  # `<`, `<=`, `>`, `>=`, `=`, `!=`, or `:` for what users say: its name is a key of `_LABEL_TESTS`
+    sign: str  # `<`, `<=`, `>`, `>=`, `=`, `!=`, or `:` for a part of a text, and for what users say: `_LABEL_TESTS`
     value: str  # as written, without quotes
     quoted: bool = False  # it stood in quotes: a parameter is compared with the text, whatever the text is
+    negated: bool = False  # it must not hold
 
 
 def parse_where(text: str) -> tuple[Condition, ...]:
@@ -104,17 +106,19 @@ def parse_where(text: str) -> tuple[Condition, ...]:
 def _read_label(match: re.Match[str]) -> Condition:
     """Return a condition on what users say: `tag:baseline`, `star`."""
     if match["mark"] is not None:
-        return Condition("archived" if match["mark"].lower() == "archived" else "star", ":", "")
+        mark = "archived" if match["mark"].lower() == "archived" else "star"
+        return Condition(mark, ":", "", negated=match["minus"] is not None)
     word = match["word"]
     value = _ESCAPED.sub(r"\1", word[1:-1]) if word[0] in "'\"" else word
-    return Condition(match["kind"].lower(), ":", unicodedata.normalize("NFC", value), quoted=word != value)
+    text = unicodedata.normalize("NFC", value)
+    return Condition(match["kind"].lower(), ":", text, quoted=word != value, negated=match["minus"] is not None)
 
 
 def _read_condition(text: str, match: re.Match[str]) -> Condition:
     sign = "=" if match["sign"] == "==" else match["sign"]
     quoted = match["value"][0] in "'\""
     value = _ESCAPED.sub(r"\1", match["value"][1:-1]) if quoted else match["value"]
-    condition = Condition(match["name"], sign, value, quoted)
+    condition = Condition(match["name"], sign, value, quoted, negated=match["minus"] is not None)
     if sign in _ORDER and condition.name not in _MOMENTS and _read_amount(condition) is None:
         raise UsageError(
             f"--where {text!r}: {sign} compares numbers, and {value!r} is not a number", "use = or != for a text"
@@ -148,8 +152,23 @@ def filter_rows(
     Raises:
         UsageError: no row has a column of this name, or a column cannot be compared with its value.
     """
-    tests = [_make_test(condition, rows, columns, now) for condition in conditions]
-    return [row for row in rows if all(test(row) for test in tests)]
+    tests = [(_make_test(condition, rows, columns, now), not condition.negated) for condition in conditions]
+    return [row for row in rows if all(test(row) is expected for test, expected in tests)]
+
+
+def filter_by_words(rows: Sequence[ResultRow], words: Sequence[str]) -> list[ResultRow]:
+    """Return the rows that have all of these words somewhere: in the ID, project, state, user, name, tags, parameters
+    or hosts. A word with a minus before it must be nowhere. Case does not matter."""
+    sought = [(word.removeprefix("-").lower(), not word.startswith("-")) for word in words if word.strip("-")]
+    if not sought:
+        return list(rows)
+    return [row for row in rows for text in [_join_texts(row)] if all((word in text) is want for word, want in sought)]
+
+
+def _join_texts(row: ResultRow) -> str:
+    parameters = (f"{name}={value}" for name, value in row.parameters.items())
+    own = (row.name, row.project, name_state(row.state, row.reason), row.user, row.kind, row.annotation.name)
+    return "\n".join((*own, *row.annotation.tags, *parameters, *row.hosts)).lower()
 
 
 def list_filter_notes(rows: Sequence[ResultRow], conditions: Sequence[Condition], columns: Columns) -> Iterator[str]:
@@ -157,10 +176,8 @@ def list_filter_notes(rows: Sequence[ResultRow], conditions: Sequence[Condition]
     otherwise.
     """
     for condition in dict.fromkeys(conditions):
-        if condition.sign == ":":
-            continue
         kind, name, _ = columns.resolve(condition.name)
-        if kind != "parameters":
+        if condition.sign == ":" or kind != "parameters":
             continue
         texts = Counter(text for row in rows if (text := row.parameters.get(name)) is not None)
         if condition.sign in _ORDER:
@@ -199,9 +216,11 @@ def _describe_equal(name: str, value: str, texts: Mapping[str, int]) -> Iterator
 
 
 def _make_test(condition: Condition, rows: Sequence[ResultRow], columns: Columns, now: datetime) -> RowTest:
-    if condition.sign == ":":
+    if condition.sign == ":" and condition.name in _LABEL_TESTS:
         meets = _LABEL_TESTS[condition.name]
         return lambda row: meets(row.annotation, condition.value)
+    if condition.sign == ":":
+        return _make_part_test(condition, columns)
     kind, name, _ = columns.resolve(condition.name)
     if kind == "fixed" and name in _MOMENTS:
         return _make_moment_test(condition, columns, now)
@@ -213,6 +232,18 @@ def _make_test(condition: Condition, rows: Sequence[ResultRow], columns: Columns
     of_parameter = kind == "parameters"
     equals = _make_parameter_test(condition, name, rows) if of_parameter else _make_value_test(condition, read)
     return equals if condition.sign == "=" else lambda row: not equals(row)
+
+
+def _make_part_test(condition: Condition, columns: Columns) -> RowTest:
+    """Return the test for a text that has the value of a condition in it, in whatever case."""
+    read = columns.find_reader(condition.name)
+    part = condition.value.lower()
+
+    def test(row: ResultRow) -> bool:
+        value = read(row)
+        return value is not None and part in (value if isinstance(value, str) else f"{value:g}").lower()
+
+    return test
 
 
 def _make_moment_test(condition: Condition, columns: Columns, now: datetime) -> RowTest:

@@ -74,6 +74,9 @@ class ResultRow(NamedTuple):
     beyond: bool = False  # its metrics fail a constraint of its search, or are not reported so far
     project: str = ""
     gpus: int = 0  # that its jobs asked for
+    user: str = ""  # whose it is
+    created: str = ""  # RFC 3339
+    kind: str = "experiment"  # or what a companion is: `tensorboard`
 
 
 Reader = Callable[[ResultRow], Value]
@@ -97,10 +100,16 @@ FIXED: Mapping[str, Reader] = {
     "generation": lambda row: None if row.generation is None else float(row.generation),
     "parent": lambda row: row.parent or None,
     "project": lambda row: row.project or None,
-    "set": lambda row: str(row.number[0]) if row.number[1] else None,
+    "set": lambda row: row.name.rpartition(".")[0] if row.number[1] else None,
     "gpus": lambda row: float(row.gpus),
 }
 """The columns that every row has."""
+AFTER_ALL: Mapping[str, Reader] = {
+    "user": lambda row: row.user or None,
+    "created": lambda row: row.created or None,
+    "type": lambda row: row.kind,
+}
+"""Further columns that every row has. A parameter or metric of the same name comes first: many have one."""
 BUILT_IN = ("rank", *FIXED)
 """Names that always mean riseml's own column. A row has no rank: this is known once rows are chosen and sorted."""
 
@@ -134,10 +143,11 @@ def _join_names(of_rows: Iterable[Iterable[str]]) -> list[str]:
 class Columns:
     """Finds columns by the names that users write.
 
-    A name is one of `BUILT_IN`, a parameter, or a metric, in this order. `lr` and `parameters.lr` are the same, and so
-    are `accuracy` and `metrics.accuracy`; only the long name finds what has the name of a column before it. A metric
-    alone is the value that ranks where its goal is known, else its last one; `accuracy.last`, `.best`, `.min`, `.max`,
-    `.step` (of the last value) and `.count` say which. A name in quotes is exactly that of a parameter or metric:
+    A name is one of `BUILT_IN`, a parameter, a metric, or one of `AFTER_ALL`, in this order. `lr` and `parameters.lr`
+    are the same, and so are `accuracy` and `metrics.accuracy`; only the long name finds what has the name of a column
+    before it. A metric alone is the value that ranks where its goal is known, else its last one; `accuracy.last`,
+    `.best`, `.min`, `.max`, `.step` (of the last value) and `.count` say which. A name in quotes is exactly that of a
+    parameter or metric:
     `"val loss".max`.
     """
 
@@ -155,7 +165,7 @@ class Columns:
             raise UsageError("the rank is known only after --where and --sort", self._suggest_for_rank())
         kind, inner, part = self.resolve(name)
         if kind == "fixed":
-            return FIXED[inner]
+            return FIXED.get(inner) or AFTER_ALL[inner]
         if kind == "parameters":
             return lambda row: row.parameters.get(inner)
         if kind == "metrics":
@@ -190,7 +200,8 @@ class Columns:
         if section == "parameters" and inner in self.parameters:
             return "parameters", inner, ""
         metric = self._resolve_metric(name)
-        return self._resolve_metric(inner) if not metric[0] and section == "metrics" else metric
+        metric = self._resolve_metric(inner) if not metric[0] and section == "metrics" else metric
+        return ("fixed", name, "") if not metric[0] and name in AFTER_ALL else metric
 
     def _resolve_exact(self, section: str, name: str, part: str) -> tuple[str, str, str]:
         if section != "metrics" and not part and name in self.parameters:

@@ -29,7 +29,7 @@ class SetMember(Protocol):
         """Why it is in this state."""
 
     @property
-    def started_at(self) -> datetime | None:
+    def started_at(self) -> datetime | str | None:
         """When its first job started; None: no job has run."""
 
 

@@ -89,6 +89,19 @@ class AnnotationStore:
             loaded = _select(connection, user)  # at once: few experiments have a row
         return {subject: annotation for subject, annotation in loaded.items() if subject.number in numbers}
 
+    def load_of_users(self, numbers: Mapping[str, Collection[int]]) -> dict[str, Annotations]:
+        """Return what was said about the experiments and sets with these numbers of each user."""
+        if len(numbers) == 1:
+            return {user: self.load(user, of_user) for user, of_user in numbers.items()}
+        with self._database.read_transaction() as connection:
+            loaded = _select_of_users(connection, sorted(numbers))
+        return {
+            user: {
+                subject: annotation for subject, annotation in loaded.get(user, {}).items() if subject.number in of_user
+            }
+            for user, of_user in numbers.items()
+        }
+
     def change(self, user: str, subject: Subject, change: AnnotationUpdate) -> Annotation:
         """Store what a user says, and return all that is said now. The same change again changes nothing.
 
@@ -195,20 +208,32 @@ def contains_word(dialect: sa.Dialect, word: str) -> sa.ColumnElement[bool]:
 
 def _select(connection: sa.Connection, user: str, numbers: Sequence[int] | None = None) -> dict[Subject, Annotation]:
     """Return the annotations of experiments with these numbers; None: of all."""
+    return _select_of_users(connection, [user], numbers).get(user, {})
+
+
+def _select_of_users(
+    connection: sa.Connection, users: Sequence[str], numbers: Sequence[int] | None = None
+) -> dict[str, dict[Subject, Annotation]]:
+    """Return the annotations of each of these users that has some, of experiments with these numbers; None: of all."""
 
     def choose(table: sa.Table) -> list[sa.ColumnElement[bool]]:
-        return [table.c.user == user, *([] if numbers is None else [table.c.number.in_(numbers)])]
+        return [table.c.user.in_(users), *([] if numbers is None else [table.c.number.in_(numbers)])]
 
     query = sa.select(experiment_annotations).where(*choose(experiment_annotations))
     rows = connection.execute(query).mappings().all()
     if not rows:
         return {}
-    columns = (experiment_tags.c[name] for name in ("number", "sub", "tag"))
+    columns = (experiment_tags.c[name] for name in ("user", "number", "sub", "tag"))
     tagged = sa.select(*columns).where(*choose(experiment_tags)).order_by(experiment_tags.c.position)
-    tags_of: dict[Subject, list[str]] = {}
-    for number, sub, tag in connection.execute(tagged):
-        tags_of.setdefault(Subject(number, sub), []).append(tag)
-    return {subject: _to_annotation(row, tags_of.get(subject, ())) for row in rows for subject in [_name_subject(row)]}
+    tags_of: dict[tuple[str, Subject], list[str]] = {}
+    for user, number, sub, tag in connection.execute(tagged):
+        tags_of.setdefault((user, Subject(number, sub)), []).append(tag)
+    annotations: dict[str, dict[Subject, Annotation]] = {}
+    for row in rows:
+        subject = _name_subject(row)
+        annotation = _to_annotation(row, tags_of.get((row["user"], subject), ()))
+        annotations.setdefault(row["user"], {})[subject] = annotation
+    return annotations
 
 
 def _name_subject(row: sa.RowMapping) -> Subject:

@@ -38,6 +38,9 @@ class ExperimentOutcome(NamedTuple):
     reason: str
     parameters: Mapping[str, str]
     user: str  # whose it is
+    team_project: str | None  # whose members see it; None: it belongs to its user alone
+    created_at: datetime
+    companion: str = ""  # what it is, when it only shows or serves others; empty: an experiment
 
 
 class ExperimentRun(NamedTuple):
@@ -60,6 +63,8 @@ class OutcomeQuery:
     project: str | None = None
     caller: Caller | None = None  # only those that they see; None: all
     everything: bool = False  # of every project
+    team_project: str | None = None  # only those that belong to this team project
+    companions: bool = False  # with companions
 
 
 class OutcomeStore:
@@ -68,14 +73,29 @@ class OutcomeStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read_outcomes(self, user: str, query: OutcomeQuery) -> tuple[ExperimentOutcome, ...]:
-        """Return the outcomes of a user's experiments, oldest first, without companions."""
+    def read_outcomes(self, user: str | None, query: OutcomeQuery) -> tuple[ExperimentOutcome, ...]:
+        """Return the outcomes of a user's experiments, oldest first; None: of all users."""
         with self._database.read_transaction() as connection:
             rows = connection.execute(_select_outcomes(user, query)).all()
         parameters = json.loads(f"[{','.join(row[-1] for row in rows)}]")  # at once: faster than one by one
         return tuple(
-            ExperimentOutcome(identity, number, sub, set_id, project, _STATES[state], reason, dict(pairs), user)
-            for (identity, number, sub, set_id, project, state, reason, _), pairs in zip(rows, parameters, strict=True)
+            ExperimentOutcome(
+                identity,
+                number,
+                sub,
+                set_id,
+                project,
+                _STATES[state],
+                reason,
+                dict(pairs),
+                whose,
+                shared,
+                created,
+                kind or "",
+            )
+            for (identity, number, sub, set_id, project, state, reason, whose, shared, created, kind, _), pairs in zip(
+                rows, parameters, strict=True
+            )
         )
 
     def read_runs(self, keys: Iterable[int]) -> dict[int, ExperimentRun]:
@@ -114,18 +134,21 @@ def _list_hosts(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, text.split(",")))) if "," in text else (text,) if text else ()
 
 
-def _select_outcomes(user: str, query: OutcomeQuery) -> sa.Select[Any]:
-    columns = ("id", "number", "sub", "set_id", "project", "state", "reason")
+def _select_outcomes(user: str | None, query: OutcomeQuery) -> sa.Select[Any]:
+    names = ("id", "number", "sub", "set_id", "project", "state", "reason", "user", "team_project", "created_at")
     companion = experiments.c.plan["companion", "kind"].as_string()
-    return (
-        sa.select(*(experiments.c[name] for name in columns), sa.cast(experiments.c.plan["parameters"], sa.Text))
-        .where(experiments.c.user == user, companion.is_(None), _choose(query), *_list_conditions(query))
-        .order_by(experiments.c.id)
-    )
-
-
-def _list_conditions(query: OutcomeQuery) -> list[sa.ColumnElement[bool]]:
-    return [] if query.caller is None else [select_visible(query.caller)]
+    parameters = sa.cast(experiments.c.plan["parameters"], sa.Text)
+    conditions = [_choose(query)]
+    if user is not None:
+        conditions.append(experiments.c.user == user)
+    if not query.companions:
+        conditions.append(companion.is_(None))
+    if query.team_project is not None:
+        conditions.append(experiments.c.team_project == query.team_project)
+    if query.caller is not None:
+        conditions.append(select_visible(query.caller))
+    columns = (experiments.c[name] for name in names)
+    return sa.select(*columns, companion, parameters).where(*conditions).order_by(experiments.c.id)
 
 
 def _select_runs(ids: list[int]) -> sa.Select[Any]:

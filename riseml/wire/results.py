@@ -7,6 +7,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from riseml.wire.metrics import MetricView
+from riseml.wire.progress import ProgressView
 from riseml.wire.state_names import StateName
 
 
@@ -141,9 +142,15 @@ class TableLine(TypedDict):
     id: str  # `144.3`; empty: it is a group
     group: str  # what opens it, of a group; empty: it is an experiment
     count: int  # experiments of the group; 1 of an experiment
+    ended: int  # of these
     open: bool  # its experiments follow
     inside: bool  # it is an experiment of an open group
-    state: StateName | None  # null: the experiments of the group are in several
+    user: str  # whose the first one is
+    team_project: str | None  # whose members see it; null: it belongs to its user alone
+    may_change: bool  # the caller may change all of them
+    state: StateName | None  # of a set what its members are together; null: those of another group are in several
+    progress: ProgressView | None  # how far one that runs is; null: not known
+    latest: str  # the last line of its log while it runs; of a search what it does; empty: neither
     # in the order of the columns: a text, a number (NaN and infinity as texts), or null
     cells: list[str | float | None]
     mixed: list[

@@ -43,6 +43,10 @@ from tests.unit.analysis.result_rows import ROWS, choose, make_row, names
         ("id=144.10", ["10"]),
         ("time=1m", ["1"]),
         ("time>1m30s and time<1h", ["2", "3", "4", "5", "10"]),
+        ("-time>1m30s", ["1"]),
+        ("opt:AM", ["1", "2", "3", "4"]),  # a part of the text, in any case
+        ("-opt:adam, -id:144.10", ["5"]),
+        ("-star and state:FINI", ["1", "2", "3", "10"]),
     ],
 )
 def test_conditions_choose_rows(condition: str, wanted: list[str]) -> None:
@@ -66,6 +70,9 @@ def test_conditions_choose_rows(condition: str, wanted: list[str]) -> None:
         ("x" * 2000, "--where has 2,000 characters"),
         (",".join(["a=1"] * 60), "no condition begins at"),
         ("time>soon", "> compares numbers, and 'soon' is not a number"),
+        ("--time=1", "no condition begins at '--time=1'"),
+        ("opt:", "no condition begins at 'opt:'"),
+        ("- opt:a", "no condition begins at '- opt:a'"),
     ],
 )
 def test_an_invalid_condition_is_refused_with_its_place(text: str, message: str) -> None:

@@ -199,12 +199,12 @@ def _show_list(details: Sequence[ExperimentDetail], caller: Caller, services: Se
     for detail in details:
         of_users.setdefault(detail.experiment.owner.user, []).append(detail)
     views: dict[tuple[str, int], wire.ExperimentView] = {}
+    numbers = {user: dict.fromkeys(detail.experiment.number for detail in own) for user, own in of_users.items()}
+    annotations = services.stores.annotations.load_of_users({user: own.keys() for user, own in numbers.items()})
     for user, own in of_users.items():
-        numbers = dict.fromkeys(detail.experiment.number for detail in own)
-        annotations = services.stores.annotations.load(user, numbers.keys())
-        listed = show_all(own, services.hosts.roots, searches, last_values, annotations, caller)
+        listed = show_all(own, services.hosts.roots, searches, last_values, annotations[user], caller)
         listed = add_all_progress(listed, own, services.watchers.progress)
-        views |= {(user, number): view for number, view in zip(numbers, listed, strict=True)}
+        views |= {(user, number): view for number, view in zip(numbers[user], listed, strict=True)}
     order = dict.fromkeys((detail.experiment.owner.user, detail.experiment.number) for detail in details)
     return [views[entry] for entry in order]
 

@@ -48,7 +48,7 @@ def make_router(services: Services) -> APIRouter:
     add_straggler_routes(router, services)
     add_proxied_app_routes(router, services)
     add_result_routes(router, services.stores)
-    add_table_routes(router, services.stores)
+    add_table_routes(router, services)
     add_view_routes(router, services.stores)
     add_capsule_routes(router, services)
     add_file_routes(router, services)

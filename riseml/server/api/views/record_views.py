@@ -133,7 +133,7 @@ def show_experiment(
         "user": experiment.owner.user,
         "project": experiment.project,
         "team_project": experiment.team_project,
-        "may_change": caller is None or _may_change(caller, experiment),
+        "may_change": caller is None or may_change_record(caller, experiment.owner.user, experiment.team_project),
         **show_annotation(annotation),
         "type": "experiment" if plan.companion is None else _TYPES[plan.companion.kind],
         "shows": [] if plan.companion is None else list(plan.companion.shows),
@@ -177,9 +177,9 @@ def _name_output(experiment: Experiment, output: StorageRoots, caller: Caller | 
     return f"output://{name_seen(caller, experiment)}" if is_remote else show_output(output, experiment)
 
 
-def _may_change(caller: Caller, experiment: Experiment) -> bool:
-    """Return True when a caller may change an experiment by their role, and by the scope of their key."""
-    return caller.scope >= Scope.RUN and may_change(caller, experiment.owner.user, experiment.team_project)
+def may_change_record(caller: Caller, user: str, team_project: str | None) -> bool:
+    """Return True when a caller may change what a user has, by their role, and by the scope of their key."""
+    return caller.scope >= Scope.RUN and may_change(caller, user, team_project)
 
 
 def _choose_reader(experiment: Experiment, caller: Caller | None) -> str:

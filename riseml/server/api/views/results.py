@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypedDict
 
 from riseml import wire
-from riseml.analysis.filters import filter_rows, list_filter_notes, parse_where
+from riseml.analysis.filters import filter_by_words, filter_rows, list_filter_notes, parse_where
 from riseml.analysis.ranking import (
     Objective,
     SortKey,
@@ -63,6 +63,10 @@ class ResultQuery:
     everything: bool = False  # without names and a project: all of the user's; none are no fault
     user: str = ""  # whose they are, unless the names say it; empty: the caller's
     columns: tuple[str, ...] = ()  # that must be read of all rows, beside those of the conditions and the order
+    words: tuple[str, ...] = ()  # that an experiment has somewhere; with a minus before it: nowhere
+    of_all: bool = False  # of all users, as far as the caller sees them
+    team_project: str | None = None  # only those that belong to this team project
+    companions: bool = False  # with companions, such as a TensorBoard
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,9 @@ def match_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datet
         UsageError: neither IDs nor a project are named, or a condition or a column is wrong.
     """
     conditions = [condition for text in query.where for condition in parse_where(text)]
-    shows_archived = query.archived or any(condition.name == "archived" for condition in conditions)
+    shows_archived = query.archived or any(
+        condition.name == "archived" and not condition.negated for condition in conditions
+    )
     sources = _load_rows(query, caller, stores, moment, hides=not shows_archived)
     rows = [_make_row(name, outcome, sources) for name, outcome in sources.outcomes.items()]
     metrics = frozenset(list_metrics(rows))
@@ -132,7 +138,8 @@ def match_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datet
     columns = Columns(parameters, metrics, {objective.metric: objective.goal for objective in objectives})
     rows = _add_lineages(rows, sources, plans, stores)
     rows = _mark_rows(_add_values(rows, sources, objectives, stores), sources, plans, stores)
-    matched = sort_rows(filter_rows(rows, conditions, columns, moment), keys, columns)
+    matched = filter_by_words(filter_rows(rows, conditions, columns, moment), query.words)
+    matched = sort_rows(matched, keys, columns)
     ranks = _rank_rows(matched, objectives)
     if objectives and not keys:
         matched = sort_by_rank(matched, ranks)
@@ -318,7 +325,9 @@ def _load_rows(query: ResultQuery, caller: Caller, stores: Stores, moment: datet
     hidden = _find_hidden(query, by_name, annotations, reader) if hides else frozenset()
     by_name = {name: outcome for name, outcome in by_name.items() if name not in hidden}
     ids = [outcome.id for outcome in by_name.values()]
-    needs_runs = any(name in text for text in (query.sort, *query.where, *query.columns) for name in RUN_COLUMNS)
+    needs_runs = bool(query.words) or any(
+        name in text for text in (query.sort, *query.where, *query.columns) for name in RUN_COLUMNS
+    )
     runs = stores.outcomes.read_runs(ids) if needs_runs else {}
     return _RowSources(by_name, stores.metrics.read_summaries(ids), runs, annotations, reader, len(hidden), moment)
 
@@ -351,7 +360,7 @@ def _read_annotations(outcomes: Mapping[str, ExperimentOutcome], stores: Stores)
     numbers: dict[str, set[int]] = {}
     for outcome in outcomes.values():
         numbers.setdefault(outcome.user, set()).add(outcome.number)
-    annotations_of = {user: stores.annotations.load(user, of_user) for user, of_user in numbers.items()}
+    annotations_of = stores.annotations.load_of_users(numbers)
     for name, outcome in outcomes.items() if any(annotations_of.values()) else ():
         annotations = annotations_of[outcome.user]
         own = annotations.get(Subject(outcome.number, outcome.sub or 0), NO_ANNOTATION)
@@ -375,13 +384,13 @@ def _find_hidden(
     )
 
 
-def _make_outcome_queries(query: ResultQuery, caller: Caller) -> Mapping[str, OutcomeQuery]:
-    """Return what is wanted of each user.
+def _make_outcome_queries(query: ResultQuery, caller: Caller) -> Mapping[str | None, OutcomeQuery]:
+    """Return what is wanted of each user; None: of all.
 
     Raises:
         UsageError: a name is that of a job, or nothing is named.
     """
-    numbers: dict[str, list[tuple[int, int | None]]] = {}
+    numbers: dict[str | None, list[tuple[int, int | None]]] = {}
     for name in query.names:
         canonical_id = parse_id(name)
         if canonical_id.job is not None:
@@ -392,8 +401,13 @@ def _make_outcome_queries(query: ResultQuery, caller: Caller) -> Mapping[str, Ou
     if not numbers and query.project is None and not everything:
         raise UsageError("neither an experiment nor a project is named", "name one")
     if not numbers:
-        return {query.user or caller.user: OutcomeQuery((), query.project, caller, everything)}
-    return {user: OutcomeQuery(tuple(of_user), None, caller) for user, of_user in numbers.items()}
+        whose = None if query.of_all or query.team_project is not None else query.user or caller.user
+        of_everything = OutcomeQuery((), query.project, caller, everything, query.team_project, query.companions)
+        return {whose: of_everything}
+    return {
+        user: OutcomeQuery(tuple(of_user), None, caller, companions=query.companions)
+        for user, of_user in numbers.items()
+    }
 
 
 def _make_row(name: str, outcome: ExperimentOutcome, sources: _RowSources) -> ResultRow:
@@ -406,6 +420,9 @@ def _make_row(name: str, outcome: ExperimentOutcome, sources: _RowSources) -> Re
         sources.metrics.get(outcome.id, _NO_METRICS),
         annotation=sources.annotations.get(name, NO_ANNOTATION),
         project=outcome.project,
+        user=outcome.user,
+        created=_show_moment(outcome.created_at),
+        kind=outcome.companion or "experiment",
     )
     run = sources.runs.get(outcome.id)
     return row if run is None else _add_run(row, run, sources.moment)

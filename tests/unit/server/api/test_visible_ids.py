@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -111,7 +112,7 @@ def _store(application: Application, owner: Owner, team_project: str | None, mem
 def _list_ids(answer: Any) -> Iterator[str]:
     if isinstance(answer, dict):
         for key, value in answer.items():
-            if key == "id" and isinstance(value, str):
+            if key == "id" and isinstance(value, str) and value:  # a line of a table that is a group has none
                 yield value
             yield from value if key in ("names", "code_unknown") and "experiments" in answer else _list_ids(value)
     elif isinstance(answer, list):
@@ -127,7 +128,10 @@ def _list_paths(caller: Caller, entries: list[Entry]) -> Iterator[str]:
         "/experiments?all_users=true&sort=state",
     )
     yield from ("/experiments?all=true&user=paul", "/experiments?all_users=true&team_project=vision", "/samples")
-    yield from ("/metrics/names?all_users=true", "/metrics/names", "/pool/queue", "/names")
+    yield from ("/metrics/names?all_users=true", "/metrics/names", "/pool/queue", "/names", "/table?column=id")
+    for group in ("", "&group=set", "&group=user"):
+        yield f"/table?all_users=true&available=true{group}"
+    yield "/table?team_project=vision&column=id&column=user&word=-nowhere"
     singles = []
     for entry in entries:
         name = entry.name(caller)
@@ -194,6 +198,26 @@ def test_a_view_says_where_it_belongs_and_what_the_caller_may_do(scene: Scene, n
             assert shown["may_change"] is may
             place = f"output://{shown['id']}" if caller.key else f"/{entry.user}/toaster/{entry.number}"
             assert place in shown["output"]
+
+
+@pytest.mark.parametrize("name", CALLERS)
+def test_a_table_of_all_users_has_what_the_caller_sees_once(scene: Scene, name: str) -> None:
+    caller = CALLERS[name]
+    listed = scene.ask(caller, "/experiments?all_users=true&all=true").json()["experiments"]
+    views = {view["id"]: view for entry in listed for view in entry["experiments"] or [entry]}
+    path = "/table?all_users=true&column=user&column=set"
+    table = scene.ask(caller, path).json()
+    assert sorted(line["id"] for line in table["rows"]) == sorted(views)
+    for line in table["rows"]:
+        view = views[line["id"]]
+        assert line["cells"][0] == line["user"] == view["user"]
+        assert (line["may_change"], line["team_project"]) == (view["may_change"], view["team_project"])
+        assert line["cells"][1] in (None, line["id"].rpartition(".")[0])
+    counts = {line["user"]: line["count"] for line in scene.ask(caller, f"{path}&group=user").json()["rows"]}
+    assert counts == Counter(view["user"] for view in views.values())
+    for project in ("vision", "none"):
+        part = scene.ask(caller, f"{path}&team_project={project}").json()["rows"]
+        assert {line["id"] for line in part} == {key for key, view in views.items() if view["team_project"] == project}
 
 
 def test_hints_about_jobs_name_the_user_of_the_experiment(scene: Scene) -> None:

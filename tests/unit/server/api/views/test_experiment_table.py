@@ -46,7 +46,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 
 def ask(services: Services, *names: str, **options: Any) -> Any:
-    fields = ("columns", "group", "opened", "offset", "limit", "available")
+    fields = ("columns", "group", "opened", "offset", "limit", "available", "first")
     shape = {name: options.pop(name) for name in fields if name in options}
     query = ResultQuery(names, everything=True, columns=shape.get("group", ()), **options)
     return read_table(TableQuery(query, **shape), ME, services.stores, NOW)
@@ -97,6 +97,28 @@ def test_a_group_has_a_count_means_and_its_experiments(services: Services) -> No
         ("3", False),
     ]
     assert [line["count"] for line in ask(services, sort="id", group=("host",))["rows"]] == [3, 1]
+
+
+def test_the_lines_of_sets_and_the_usual_columns(services: Services) -> None:
+    table = ask(services, sort="id", group=("set",), available=True, first=("state", "lr"))
+    assert table["columns"][:4] == ["state", "lr", "id", "loss"]
+    assert [(line["state"], line["ended"], line["may_change"]) for line in table["rows"]] == [
+        ("FINISHED", 2, True),
+        ("FINISHED", 1, True),
+        ("CREATED", 0, True),
+    ]
+    assert {"project", "created", "progress", "latest"} <= set(table["columns"])
+    only_ended = ask(services, "1", sort="loss", available=True)
+    assert only_ended["columns"][:4] == ["rank", "id", "state", "loss"]
+    assert not {"project", "progress", "latest"} & set(only_ended["columns"])
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [(("other",), ["2"]), (("LR=0.1",), ["1.1"]), (("-finished",), ["3"]), (("toaster", "gpu1", "-1.2"), ["1.1"])],
+)
+def test_words_are_sought_everywhere(services: Services, words: tuple[str, ...], found: list[str]) -> None:
+    assert [line["id"] for line in ask(services, sort="id", words=words)["rows"]] == found
 
 
 def test_a_metric_and_a_parameter_of_one_name_are_two_columns(services: Services) -> None:
