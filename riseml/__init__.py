@@ -109,3 +109,33 @@ def progress(done: object, of: object) -> None:  # names: `progress(done, of)`, 
     from riseml.job_programs import reports
 
     reports.progress(done, of)
+
+
+def report_image(name: object, step: object, image: object) -> None:
+    """Report a picture: a file, pixels, or a picture of PIL or Matplotlib. Outside of a job it does nothing."""
+    from riseml.job_programs import media_reports
+
+    media_reports.report_image(name, step, image)
+
+
+def report_audio(name: object, step: object, audio: object, rate: int = 16000) -> None:
+    """Report sound: a file, or samples between -1 and 1. Outside of a job it does nothing."""
+    from riseml.job_programs import media_reports
+
+    media_reports.report_audio(name, step, audio, rate)
+
+
+def report_table(
+    name: object, columns: "Iterable[object]", rows: "Iterable[Iterable[object]]", step: object = 0, view: str = "table"
+) -> None:
+    """Report a table; `view` is `table`, `matrix` or `curve`. Outside of a job it does nothing."""
+    from riseml.job_programs import media_reports
+
+    media_reports.report_table(name, columns, rows, step, view)
+
+
+def report_text(name: object, text: object, step: object = 0) -> None:
+    """Report a text, which the page shows as Markdown. Outside of a job it does nothing."""
+    from riseml.job_programs import media_reports
+
+    media_reports.report_text(name, text, step)

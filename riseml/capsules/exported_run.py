@@ -162,7 +162,7 @@ def list_roles(run: ExportedRun) -> dict[str, list[ExportedJob]]:
 
 def write_report_module() -> tuple[str, ExportedFile]:
     """Return the module `riseml` that scripts import in a job, as a file among those of the project."""
-    return f"{CODE}/{REPORT_MODULE}", ExportedFile(read_program("reports"))
+    return f"{CODE}/{REPORT_MODULE}", ExportedFile(read_program("media_reports"))
 
 
 def name_base(environment: wire.CapsuleEnvironment) -> str:

@@ -311,6 +311,14 @@ _COMMANDS = (
         ("riseml keep 4", "riseml keep --no 4"),
     ),
     CommandPlace(
+        "media",
+        "media",
+        "show_media",
+        Section.FILES,
+        "List pictures, sound, videos, texts and tables of an experiment.",
+        ("riseml media 4",),
+    ),
+    CommandPlace(
         "save",
         "saving",
         "save_output",

@@ -363,6 +363,10 @@ class Client:
         """Return the parts of a run that the server cannot get. Takes some seconds when the server asks a registry."""
         return self._post("/reruns/check", wire.MissingParts, timeout=_SLOW_ANSWER, json=needs)["missing"]
 
+    def list_media(self, identity: str) -> wire.MediaView:
+        """Return the pictures, sound, videos, texts and tables that an experiment has written."""
+        return self._get(_format_path("experiments", identity, "media"), wire.MediaView)
+
     def get_saved(self, identity: str) -> wire.SavedView:
         """Return what of an experiment's output is in its store."""
         return self._get(_format_path("experiments", identity, "saved"), wire.SavedView)

@@ -1,5 +1,5 @@
 """Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer
-(`reports`, `event_reader` and `gang_rules`: 3.6). `group_shell` is one for the shell of the image.
+(`reports`, `media_reports`, `event_reader` and `gang_rules`: 3.6). `group_shell` is one for the shell of the image.
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Not here: modules that
 riseml itself imports. The exceptions are `folder_paths`, `folder_removal`, `folder_listing`, `folder_contents` and
@@ -67,7 +67,7 @@ _FIND_MODULE = 'export PYTHONPATH="$PWD/.riseml${PYTHONPATH:+:$PYTHONPATH}"'
 
 def add_report_module(script: str) -> str:
     """Return a script of a job that first writes the module `riseml`, which its Python programs then import."""
-    return f"{write_program('reports', REPORT_MODULE)}\n{_FIND_MODULE}\n{script}"
+    return f"{write_program('media_reports', REPORT_MODULE)}\n{_FIND_MODULE}\n{script}"
 
 
 def leave_report_module(script: str) -> str:

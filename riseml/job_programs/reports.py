@@ -11,12 +11,10 @@ on the stdout of the process, which the server takes out of the log:
     riseml.report {"step": 120, "loss": 0.31}
 
 The module writes the record separator (\\x1e) before it, so that a report inside of an unfinished line, such as a
-progress bar, is found, too. Where the package riseml is installed, it takes the place of this module.
+progress bar, is found, too. `media_reports` adds pictures, sound, tables and texts to the module.
 """
 
 import functools
-import importlib.machinery
-import importlib.util
 import json
 import os
 import select
@@ -178,28 +176,3 @@ def print_problem(problem: str) -> None:
         os.write(2, f"riseml: {problem[:400]}\n".encode("utf-8", "replace"))
     except OSError:
         return
-
-
-def _become_installed() -> None:
-    """Let the installed package riseml take the place of this module, with these functions if it has none."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    elsewhere = [path for path in sys.path if os.path.abspath(path or os.curdir) != folder]
-    spec = importlib.machinery.PathFinder.find_spec("riseml", elsewhere)
-    if spec is None or spec.loader is None:
-        return
-    module = importlib.util.module_from_spec(spec)
-    own = sys.modules["riseml"]
-    sys.modules["riseml"] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001  # a broken package: reports work without it
-        sys.modules["riseml"] = own
-        _warn_once(repr(error))
-        return
-    for function in (report, report_result, progress):
-        if not hasattr(module, function.__name__):
-            setattr(module, function.__name__, function)
-
-
-if __name__ == "riseml":  # as a job imports it
-    _become_installed()

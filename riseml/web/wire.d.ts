@@ -90,6 +90,9 @@ export type LinkFinding = { hosts: Array<string>; outcome: "ok" | "slow" | "fail
 export type LoginOffers = { keys: boolean; provider: string | null };
 export type MainMetric = { name: string; last: number | null };
 export type MeasureView = { name: string; value: number; unit: "MB/s" | "GFLOP/s" | "GB/s" | "us" | "cores" | "MiB"; gpu: string };
+export type MediaItem = { step: number; path: string; size: number; etag: string };
+export type MediaSeries = { name: string; kind: "picture" | "sound" | "video" | "text" | "table"; items: Array<MediaItem> };
+export type MediaView = { id: string; media: Array<MediaSeries>; left_out: number; more: boolean };
 export type MemberRequest = { role: "viewer" | "member" | "maintainer" };
 export type MemberView = { user: string; role: "viewer" | "member" | "maintainer" };
 export type MetricBucket = { first_step: number | null; last_step: number | null; first_at: string; last_at: string; min: number | null; mean: number | null; max: number | null; count: number; not_finite: number };
@@ -227,6 +230,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /experiments/${string}/explain` ? ExplanationView :
   Request extends `GET /experiments/${string}/importance` ? ImportanceView :
   Request extends `GET /experiments/${string}/lines` ? LinePage :
+  Request extends `GET /experiments/${string}/media` ? MediaView :
   Request extends `GET /experiments/${string}/metrics` ? MetricsList :
   Request extends `GET /experiments/${string}/samples` ? Samples | SampleHistory :
   Request extends `GET /experiments/${string}/saved` ? SavedView :

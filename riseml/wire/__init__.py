@@ -138,6 +138,11 @@ from riseml.wire.logs import (
     ReportEntry as ReportEntry,
     StateEntry as StateEntry,
 )
+from riseml.wire.media import (
+    MediaItem as MediaItem,
+    MediaSeries as MediaSeries,
+    MediaView as MediaView,
+)
 from riseml.wire.metrics import (
     ExperimentMetrics as ExperimentMetrics,
     MetricBucket as MetricBucket,

@@ -180,7 +180,7 @@ def test_sentence_10_each_route_answers_each_role_as_the_table_says(role: str, t
         for name in (OWN, SHARED, FOREIGN, ABSENT):
             expected = expect(caller, access, name)
             if access.least is Role.VIEWER:
-                status, body = ask(team, caller, method, fill(path, name), "metric=loss&text=x")
+                status, body = ask(team, caller, method, fill(path, name), "metric=loss&text=x&path=a/1.png")
                 absent = status == 404 and b"there is no experiment" in body
                 refused = 404 if absent else 403 if b"the key has the scope" in body else 200
             elif sees_everything(caller) and name == ABSENT and expected == 404:
@@ -198,7 +198,9 @@ def test_sentence_11_what_is_hidden_answers_as_what_is_absent(role: str, team: A
     """The answers differ in the ID alone that the client itself has sent."""
     caller = CALLERS[role]
     for method, path in ABOUT_EXPERIMENTS:
-        answers = [ask(team, caller, method, fill(path, name), "metric=loss&text=x") for name in (FOREIGN, ABSENT)]
+        answers = [
+            ask(team, caller, method, fill(path, name), "metric=loss&text=x&path=a/1.png") for name in (FOREIGN, ABSENT)
+        ]
         assert answers[0][1].replace(FOREIGN.encode(), b"ID") == answers[1][1].replace(ABSENT.encode(), b"ID"), path
         assert answers[0][0] == answers[1][0]
     for path, query in (

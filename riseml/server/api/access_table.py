@@ -155,6 +155,8 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("GET", "/v1/experiments/{name}/explain"): _SEE,
     ("GET", "/v1/experiments/{name}/curves"): _SEE,
     ("GET", "/v1/experiments/{name}/importance"): _SEE,
+    ("GET", "/v1/experiments/{name}/media"): _SEE,
+    ("GET", "/v1/experiments/{name}/media/content"): _SEE,
     ("GET", "/v1/experiments/{name}/saved"): _SEE,
     ("GET", "/v1/experiments/{name}/logs"): _SEE,
     ("GET", "/v1/experiments/{name}/events"): _SEE,

@@ -44,7 +44,7 @@ _LONGEST_BODY = 4 << 20  # bytes; the page sends small orders
 _MOST_FOREIGN_BODIES = 8 << 20  # bytes of all bodies of other users of the machine that are read at a time
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
-    " img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " img-src 'self' data:; media-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
     " require-trusted-types-for 'script'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -85,7 +85,11 @@ class WebAuth:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
+                headers = MutableHeaders(scope=message)
+                own_policies = headers.getlist("Content-Security-Policy")  # of media: browsers obey all of them
+                headers.update(_HEADERS)
+                for policy in own_policies:
+                    headers.append("Content-Security-Policy", policy)
             await send(message)
 
         path = scope["path"]

@@ -94,10 +94,11 @@ export async function get(path, query = {}, signal) {
  * @param {string} path
  * @param {Query} query
  * @param {AbortSignal} [signal]
+ * @param {Record<string, string>} [headers]
  * @returns {Promise<Response>}
  */
-export function getResponse(path, query, signal) {
-  return request("GET", makeUrl(path, query), { signal });
+export function getResponse(path, query, signal, headers) {
+  return request("GET", makeUrl(path, query), { signal, headers });
 }
 
 /**

@@ -26,6 +26,7 @@ const BANDS = { range: "range", error: "standard error", none: "no band" };
  * @typedef {object} Source where a chart gets what it does not have
  * @property {string} kind of the view, under which the browser keeps settings
  * @property {string} [xTitle] of x where it is no time and no metric
+ * @property {boolean} [withoutTime] its values have no time
  * @property {() => string[]} [metrics] what x can be beside steps and time
  * @property {(metric: string) => Promise<Series[]>} [readAcross] another metric of the same curves
  * @property {() => string[]} [groups] what curves can be grouped by
@@ -174,7 +175,7 @@ export class ChartPanel {
 
   showControls() {
     const { settings, source } = this;
-    const names = [STEP, TIME, ...(source.readAcross ? (source.metrics?.() ?? []) : []).filter((name) => name !== this.metric)];
+    const names = [STEP, ...(source.withoutTime ? [] : [TIME]), ...(source.readAcross ? (source.metrics?.() ?? []) : []).filter((name) => name !== this.metric)];
     if (this.axis) showOptions(this.axis, [...new Set(this.acrossName ? [...names, this.acrossName] : names)].map((name) => [name, name === STEP ? (source.xTitle ?? STEP) : name]), settings.x);
     if (this.by) showOptions(this.by, ["", ...(source.groups?.() ?? [])].map((name) => [name, name || "none"]), settings.by);
     if (this.axis) this.axis.disabled = settings.by !== "";

@@ -5,6 +5,7 @@ import { get } from "./api.js";
 import { ChartPanel } from "./chart_panel.js";
 import { fill, make } from "./dom.js";
 import { formatNumber } from "./format.js";
+import { MediaBoard } from "./media.js";
 import { makeLink, makeState, makeTable } from "./parts.js";
 
 /** @import { ComparisonView as Comparison, MetricBucket, MetricView } from "../wire.js" */
@@ -51,6 +52,8 @@ class ComparisonView {
     this.states = make("div");
     this.charts = make("div", { class: "charts" });
     this.differences = make("div");
+    this.board = new MediaBoard(() => this.names, signal);
+    this.media = make("section", { "aria-label": "Media", hidden: true }, make("h2", {}, "Media"), this.board.element);
   }
 
   async read() {
@@ -60,8 +63,10 @@ class ComparisonView {
     const rows = found.experiments.map((one) => [makeLink(one.id), one.project, makeState(one.state)]);
     fill(this.states, makeTable(["ID", "Project", "State"], rows, { caption: "Experiments" }));
     fill(this.differences, makeDifferences(found, ["Name", ...this.names]));
-    if (!this.states.parentNode) fill(this.main, make("h1", {}, "Comparison"), this.states, this.charts, this.differences);
+    if (!this.states.parentNode) fill(this.main, make("h1", {}, "Comparison"), this.states, this.charts, this.media, this.differences);
     await this.drawMetrics();
+    if (this.board.isOld) await this.board.read().catch((error) => console.debug(error)); // the board says it; the rest of the view stays
+    this.media.hidden = !this.board.named.length;
   }
 
   async drawMetrics() {

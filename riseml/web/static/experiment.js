@@ -10,6 +10,7 @@ import { makeMainActions } from "./experiment_actions.js";
 import { showExplanation } from "./explanation.js";
 import { showFiles } from "./files.js";
 import { showLog } from "./log.js";
+import { showMedia } from "./media.js";
 import { showOverview } from "./overview.js";
 import { hasEnded, linkTo, makeAge, makeLink, makeProblem, makeRunTime, makeState } from "./parts.js";
 import { makeProgress, makeRemarks, showInTitle } from "./progress.js";
@@ -35,6 +36,7 @@ import { makeBoardLink } from "./tensorboard.js";
 const TABS = {
   "": { label: "Overview", show: showOverview },
   log: { label: "Log", show: showLog },
+  media: { label: "Media", show: showMedia },
   files: { label: "Files", show: showFiles },
   config: { label: "Configuration", show: showConfig },
   shell: { label: "Shell", show: showShell },

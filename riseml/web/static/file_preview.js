@@ -78,7 +78,7 @@ async function makePicture(shown, type) {
 }
 
 /** @param {Blob} blob @returns {Promise<string>} */
-function readAsUrl(blob) {
+export function readAsUrl(blob) {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(String(reader.result));
@@ -130,9 +130,9 @@ function makeText(shown, text, { size, total }) {
   return [make("div", { class: "line" }, note, end), code];
 }
 
-/** @param {string} text */
-function makeCode(text) {
-  return make("pre", { class: "code", tabindex: "0", role: "region", "aria-label": "Content" }, stripLines(text));
+/** @param {string} text @param {string} [label] */
+export function makeCode(text, label = "Content") {
+  return make("pre", { class: "code", tabindex: "0", role: "region", "aria-label": label }, stripLines(text));
 }
 
 /** @param {string} text */
@@ -141,7 +141,7 @@ function stripLines(text) {
 }
 
 /** @param {Uint8Array} bytes @param {boolean} isPart @returns {string | null} null: it is not text */
-function decode(bytes, isPart) {
+export function decode(bytes, isPart) {
   if (bytes.includes(0)) return null;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isPart });

@@ -16,6 +16,7 @@ serve((path) => {
   const id = path.split("/")[2];
   if (path.endsWith("/history")) asked.push(id);
   if (path.endsWith("/history")) return { buckets: Array(counts[id]).fill(bucket) };
+  if (path.endsWith("/media")) return { media: [], left_out: 0, more: false };
   if (path.endsWith("/metrics")) return { experiments: [{ metrics: [{ name: "loss", count: counts[id] }] }] };
   return { ...nothing, experiments: ["4", "7"].map((id) => ({ id, project: "toaster", state: states[id] })) };
 });

@@ -18,6 +18,7 @@ from riseml.server.api.routes.file_routes import add_file_routes, add_output_rou
 from riseml.server.api.routes.late_route import LateRoute
 from riseml.server.api.routes.list_routes import add_list_routes, add_result_routes
 from riseml.server.api.routes.log_routes import add_line_routes, add_log_routes
+from riseml.server.api.routes.media_routes import add_media_routes
 from riseml.server.api.routes.pool_routes import (
     add_clean_routes,
     add_gpu_routes,
@@ -52,6 +53,7 @@ def make_router(services: Services) -> APIRouter:
     add_view_routes(router, services.stores)
     add_capsule_routes(router, services)
     add_file_routes(router, services)
+    add_media_routes(router, services)
     add_saved_routes(router, services)
     add_output_routes(router, services)
     add_annotation_routes(router, services)
