@@ -18,6 +18,11 @@ _WRAPPERS = frozenset(
     {"wrapper", "wrapped", "inner", "decorator", "decorate_context", "_fn", "error_handler"}
     | {"__call__", "_call_impl", "_wrapped_call_impl", "Module._call_impl", "Module._wrapped_call_impl"}
 )  # functions of libraries that only call the function that a user means
+_LAUNCHER = re.compile(
+    r"(^|[/ ])(torchrun|horovodrun|mpirun|deepspeed)( |$)|torch[./]distributed[./](run|launch)\b"
+    r"|accelerate(\.commands\.launch| launch)|Runs one script in several processes of a job"
+)  # of processes that only start the ranks
+_SHELL = re.compile(r"(\S*/)?(ba|da|z)?sh( |$)")  # what runs the lines of a job
 _MOST_NAMED = 3  # ranks of a group whose names the sentence has
 _UNINTERRUPTIBLE = "D"
 _STOPPED = ("T", "t")
@@ -69,17 +74,19 @@ def find_main_processes(processes: Iterable[ProcessStacks]) -> list[tuple[str, P
     jobs: dict[str, list[ProcessStacks]] = {}
     for process in processes:
         jobs.setdefault(process.job, []).append(process)
-    mains = []
-    for job, members in jobs.items():
-        python = [process for process in members if process.is_python or process.trouble]
-        ranks = {process.rank for process in python if process.rank is not None}
-        if len(ranks) < 2:
-            mains.append((job, _find_outermost(python or members)))
-            continue
-        for rank in sorted(ranks):
-            named = [process for process in python if process.rank == rank]
-            mains.append((f"{job} rank {rank}", _find_outermost(named)))
-    return mains
+    return [main for job, members in jobs.items() for main in _find_ranks(job, members)]
+
+
+def _find_ranks(job: str, processes: Sequence[ProcessStacks]) -> list[tuple[str, ProcessStacks]]:
+    """Return the process that stands for each rank of a job, or for the job."""
+    python = [process for process in processes if process.is_python or process.trouble]
+    python = [process for process in python if not _LAUNCHER.search(process.command)] or python
+    ranks = {process.rank for process in python if process.rank is not None}
+    if len(ranks) < 2:
+        programs = [process for process in processes if not _SHELL.match(process.command)]
+        return [(job, _find_outermost(python or programs or processes))]
+    named = [(rank, [process for process in python if process.rank == rank]) for rank in sorted(ranks)]
+    return [(f"{job} rank {rank}", _find_outermost(members)) for rank, members in named]
 
 
 def find_main_thread(process: ProcessStacks) -> ThreadStack | None:

@@ -22,15 +22,20 @@ class UnreadableDump(Exception):
     """The text is not a dump of py-spy."""
 
 
-def parse_dump(text: bytes) -> tuple[ThreadStack, ...]:
+def parse_dump(text: bytes, folder: str = "") -> tuple[ThreadStack, ...]:
     """Return the threads of one process, the main thread first.
+
+    Args:
+        text: what py-spy printed.
+        folder: the working folder of the job: a file below it is named from there, so that the stacks of jobs with
+            different folders are equal. Empty: files are named as they are.
 
     Raises:
         UnreadableDump: the text is not a dump of py-spy.
     """
     try:
         rows = json.loads(text.decode("utf-8", "replace"))
-        threads = [_read_thread(row) for row in rows[:MOST_THREADS]]
+        threads = [_read_thread(row, folder) for row in rows[:MOST_THREADS]]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise UnreadableDump(f"py-spy printed something else than stacks: {type(error).__name__}") from error
     return tuple(sorted(threads, key=lambda thread: (thread.name != _MAIN, thread.thread)))
@@ -42,28 +47,28 @@ def shorten(text: str, longest: int) -> str:
     return line[: longest - 3] + "..." if len(text) > longest or len(line) > longest else line
 
 
-def _read_thread(row: dict[str, object]) -> ThreadStack:
+def _read_thread(row: dict[str, object], folder: str) -> ThreadStack:
     frames = row["frames"]
     if not isinstance(frames, list):
         raise TypeError("frames")
     return ThreadStack(
         name=shorten(_read_text(row.get("thread_name")), _LONGEST_NAME),
         thread=_read_number(row.get("os_thread_id")),
-        frames=tuple(_read_frame(frame) for frame in frames[:MOST_FRAMES]),
+        frames=tuple(_read_frame(frame, folder) for frame in frames[:MOST_FRAMES]),
         is_idle=not row["active"],
         holds_gil=bool(row["owns_gil"]),
     )
 
 
-def _read_frame(row: dict[str, object]) -> StackFrame:
+def _read_frame(row: dict[str, object], folder: str) -> StackFrame:
     file = _read_text(row["filename"])
     line = _read_number(row.get("line"))
     variables = row.get("locals") or ()
     return StackFrame(
         function=shorten(_read_text(row["name"]), _LONGEST_NAME),
-        file=shorten(file, _LONGEST_PATH),
+        file=shorten(file.removeprefix(f"{folder}/") if folder else file, _LONGEST_PATH),
         line=line,
-        is_native=bool(row.get("module")) and not file.endswith(_SOURCE),
+        is_native=(bool(row.get("module")) or file in ("", "?")) and not file.endswith(_SOURCE),
         variables=tuple(_read_variables(variables)) if isinstance(variables, list) else (),
     )
 

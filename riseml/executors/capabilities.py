@@ -19,8 +19,10 @@ from typing import Protocol
 from riseml.base.records import dataclass
 from riseml.base.secrets import RegistryCredential
 from riseml.base.stream_messages import CommandRequest
+from riseml.diagnosis.stacks import ProcessStacks
 from riseml.executors.base import Output, Report, ignore_report
 from riseml.executors.gangs import GangRequest, MachineLister
+from riseml.executors.job_stacks import StackRequest
 from riseml.executors.job_streams import JobStream
 from riseml.executors.written_files import Unread, WrittenFile, WrittenRequest
 from riseml.files.archives.project_files import ProjectFiles
@@ -433,6 +435,18 @@ class StorageAccess(Protocol):
         """
 
 
+class StackReader(Protocol):
+    """Reads what the processes of running jobs do, from outside: a job needs no right and no program for it."""
+
+    def read_stacks(self, key: JobKey, request: StackRequest) -> tuple[ProcessStacks, ...]:
+        """Return the processes of a job with their stacks. Each process stops for some milliseconds.
+
+        Raises:
+            NotThere: the job does not run.
+            EngineError: nothing could be read.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a host can do beyond `executors.base.Executor`; None: it cannot."""
@@ -452,6 +466,7 @@ class Capabilities:
     registries: ImageResolver | None = None
     reviewer: EnvironmentReviewer | None = None
     secret_files: bool | None = None  # True: jobs may read secrets as files in memory
+    stacks: StackReader | None = None
     storage: StorageAccess | None = None
     use: UseMeasurer | None = None
     written: WrittenReader | None = None

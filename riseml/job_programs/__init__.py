@@ -1,11 +1,12 @@
 """Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer
-(`reports`, `media_reports`, `event_reader` and `gang_rules`: 3.6). `group_shell` is one for the shell of the image.
+(`reports`, `media_reports`, `event_reader`, `gang_rules` and `stack_reader`: 3.6). `group_shell` is one for the shell of
+the image.
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Not here: modules that
 riseml itself imports. The exceptions are `folder_paths`, `folder_removal`, `folder_listing`, `folder_contents` and
 `folder_links`, which run in riseml when it sees a storage itself, and else in a helper container; `gang_rules`, which
-the loop and the supervisor of a gang follow; and `script_shell` and `held_packages`, which make the commands
-of jobs and of install steps.
+the loop and the supervisor of a gang follow; `process_facts`, which the helper of a Docker Engine follows, too; and
+`script_shell` and `held_packages`, which make the commands of jobs and of install steps.
 """
 
 from __future__ import annotations

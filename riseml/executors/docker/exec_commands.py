@@ -83,7 +83,7 @@ def open_container_command(engine: Engine, name: str, request: CommandRequest) -
     variables = {MARKER: key, **({"TERM": request.term or "xterm"} if request.terminal else {})}
     has_terminal = request.terminal is not None
     command = [*_EXEC, *request.command] if request.command else list(SHELL)
-    identity = _create_exec(engine, name, command, variables, has_terminal=has_terminal)
+    identity = create_exec(engine, name, command, variables, has_terminal=has_terminal)
     stream, received = engine.open_stream(f"/exec/{identity}/start", {"Detach": False, "Tty": has_terminal})
     control = _ExecControl(engine, name, identity, key)
     if request.terminal is not None:
@@ -215,16 +215,19 @@ def _sweep_former_servers(engine: Engine, container: str, signal: str) -> int:
 
 def _sweep(engine: Engine, container: str, command: list[str]) -> int:
     """Run a sweep in a container; return how many processes got its signal or could not be judged."""
-    identity = _create_exec(engine, container, command, {}, has_terminal=False)
+    identity = create_exec(engine, container, command, {}, has_terminal=False)
     stream, received = engine.open_stream(f"/exec/{identity}/start", {"Detach": False, "Tty": False})
     with stream:
         answer = _read_output(stream, received)
     return int(answer) if re.fullmatch("[0-9]{1,6}", answer) else 0  # the shell of the image may print anything
 
 
-def _create_exec(
-    engine: Engine, name: str, command: list[str], variables: dict[str, str], *, has_terminal: bool
-) -> str:
+def create_exec(engine: Engine, name: str, command: list[str], variables: dict[str, str], *, has_terminal: bool) -> str:
+    """Make a command in a running container, and return its id.
+
+    Raises:
+        NotThere: the container does not run.
+    """
     with engine.api() as api:
         try:
             execution = api.exec_create(

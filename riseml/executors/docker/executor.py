@@ -65,6 +65,7 @@ from riseml.executors.docker.observation import (
 from riseml.executors.docker.outages import Outages
 from riseml.executors.docker.project_archive import pack_working_directory
 from riseml.executors.docker.secret_files import add_secret_files, send_secret_files
+from riseml.executors.docker.stack_helper import ContainerStacks
 from riseml.executors.docker.stats import ContainerMeters
 from riseml.executors.docker.storage_helper import StorageHelpers
 from riseml.executors.docker.swarm import SwarmHost
@@ -140,6 +141,7 @@ class DockerExecutor:
             outputs=files,
             packages=files,
             registries=image_names.EngineRegistries(engine),
+            stacks=ContainerStacks(self._helpers),
             storage=StorageHelpers(self._helpers),
             secret_files=True,
             use=self._meters,

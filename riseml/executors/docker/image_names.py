@@ -27,7 +27,7 @@ from riseml.executors.base import ImageMissing
 from riseml.executors.transports.engine_client import Engine, raise_for_refusal
 from riseml.model import ImageObservation, copy_name
 
-WITHOUT_PROGRAMS = ("riseml/empty:", "riseml/sync:", "riseml/disk:", "riseml/code:")
+WITHOUT_PROGRAMS = ("riseml/empty:", "riseml/sync:", "riseml/disk:", "riseml/stacks:", "riseml/code:")
 """Beginnings of the names of riseml's own images that are not for running a program: they have none, or are a project's
 code."""
 
@@ -35,7 +35,8 @@ ACCESS_WORDS = ("unauthorized", "no basic auth credentials", "authentication req
 """What an engine writes, in lower case, when a registry asks for another credential."""
 
 _OWN = frozenset(
-    {"riseml/environment", "riseml/image", "riseml/empty", "riseml/sync", "riseml/disk", "riseml/code", "riseml/step"}
+    {"riseml/environment", "riseml/image", "riseml/empty", "riseml/sync", "riseml/disk", "riseml/stacks"}
+    | {"riseml/code", "riseml/step"}
 )
 _ID = re.compile(r"sha256:[0-9a-f]{64}")
 

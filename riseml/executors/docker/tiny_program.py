@@ -65,7 +65,7 @@ def run_program(api: docker.APIClient, program: TinyProgram, run: ProgramRun) ->
     processor = program.processors.get(str(api.version()["Arch"]))
     if processor is None:
         return None
-    _ensure_image(api, program, processor)
+    import_programs(api, program.image, {program.name: make_program_file(processor, program.path)})
     request = {
         "Image": program.image,
         "Cmd": [f"/{program.name}"],
@@ -83,8 +83,13 @@ def run_program(api: docker.APIClient, program: TinyProgram, run: ProgramRun) ->
         return int(api.wait(name, timeout=run.patience)["StatusCode"])
 
 
-def _make_file(processor: Processor, path: str) -> bytes:
-    """Return a program as a file of the ELF format."""
+def make_program_file(processor: Processor, path: str = "") -> bytes:
+    """Return a program as a file of the ELF format.
+
+    Args:
+        processor: its instructions.
+        path: what follows them; empty: nothing.
+    """
     code = bytes.fromhex(processor.instructions) + path.encode() + b"\0"
     size = _HEADERS + len(code)
     ident = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
@@ -96,16 +101,23 @@ def _make_file(processor: Processor, path: str) -> bytes:
     return head + segment + code
 
 
-def _ensure_image(api: docker.APIClient, program: TinyProgram, processor: Processor) -> None:
+def import_programs(api: docker.APIClient, image: str, programs: Mapping[str, bytes]) -> None:
+    """Make an image of nothing but programs, which need no library. Does nothing when the engine has it.
+
+    Args:
+        api: a client of the engine.
+        image: with a tag.
+        programs: the content of each file, by its name.
+    """
     try:
-        api.inspect_image(program.image)
+        api.inspect_image(image)
     except ImageNotFound:
         buffer = io.BytesIO()
-        content = _make_file(processor, program.path)
         with tarfile.open(fileobj=buffer, mode="w") as tar:
-            entry = tarfile.TarInfo(program.name)
-            entry.size = len(content)
-            entry.mode = 0o555
-            tar.addfile(entry, io.BytesIO(content))
-        repository, _, tag = program.image.partition(":")
+            for name, content in programs.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                entry.mode = 0o555
+                tar.addfile(entry, io.BytesIO(content))
+        repository, _, tag = image.partition(":")
         api.import_image_from_data(buffer.getvalue(), repository=repository, tag=tag)

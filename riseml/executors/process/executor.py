@@ -20,6 +20,7 @@ from riseml.base.errors import EngineError
 from riseml.base.names import HOST_LABEL, HostName
 from riseml.base.stream_messages import CommandRequest
 from riseml.control.actions import Signal
+from riseml.diagnosis.stacks import ProcessStacks
 from riseml.executors.base import BuildRequest, CheckStart, HostSetup, NotThere, allow_start
 from riseml.executors.build_limits import BuildLimits
 from riseml.executors.capabilities import Capabilities, DiskUse, GpuReading, InventoryItem, InventoryKind, never
@@ -27,10 +28,12 @@ from riseml.executors.environments.project_files import copy_files
 from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gpus.nvml import GpuReader
+from riseml.executors.job_stacks import StackRequest
 from riseml.executors.job_streams import JobStream
 from riseml.executors.logs.log_reader import JobLogReader
 from riseml.executors.process.job_commands import open_process_command, open_process_port
 from riseml.executors.process.job_folders import ProcessJobFolders
+from riseml.executors.process.job_stacks import read_process_stacks
 from riseml.executors.process.process_use import JobProcessMeter, read_processor_time
 from riseml.executors.process.reflinked_code import ReflinkedCode
 from riseml.executors.process.secret_files import SecretFiles
@@ -112,6 +115,7 @@ class ProcessExecutor:
             packages=self._environments,
             reviewer=self._environments,
             secret_files=True,
+            stacks=self,
             use=self,
             written=self,
         )
@@ -255,6 +259,10 @@ class ProcessExecutor:
         folder = self._folders.job_folder(request.key)
         with _translate_os_errors("the folder of the job"):
             yield from read_written_files(folder / _CODE, folder / _STAMP, request)
+
+    def read_stacks(self, key: JobKey, request: StackRequest) -> tuple[ProcessStacks, ...]:
+        folder = self._folders.job_folder(key) / _CODE
+        return read_process_stacks(self._folders.load_job_record(key), key.job, folder, request)
 
     def open_port(self, key: JobKey, port: int) -> JobStream:
         return open_process_port(self._folders.load_job_record(key), port)

@@ -33,6 +33,7 @@ from riseml.executors.slurm.job_queue import JobQueue
 from riseml.executors.slurm.job_script import JobScriptRequest, make_job_name, make_script, make_step_options
 from riseml.executors.slurm.node_environments import NodeMaker
 from riseml.executors.slurm.role_access import RoleAccess
+from riseml.executors.slurm.role_stacks import RoleStacks
 from riseml.executors.slurm.shape import GangShape, RoleNeed, choose_shape, make_need
 from riseml.executors.slurm.slurm_commands import SlurmCommands
 from riseml.executors.supervision.process_tree import MARKER
@@ -96,6 +97,7 @@ class SlurmExecutor:
             machines=self._access,
             packages=self._environments,
             reviewer=self._environments,
+            stacks=RoleStacks(self._access, self._folders, settings.python),
             use=self._access,
             written=self,
         )

@@ -58,6 +58,19 @@ def test_a_job_stands_for_itself_by_its_outermost_python_process() -> None:
     assert describe(shell, *loaders, main) == "worker.1 waits in all_reduce (train.py:88)"
 
 
+def test_a_job_without_python_stands_for_itself_by_its_program() -> None:
+    shell = make_process("ps.1", pid=1, command="bash -c redis-server")
+    program = make_process("ps.1", pid=2, parent=1, command="redis-server", wait_channel="ep_poll")
+    assert describe(shell, program) == "ps.1 runs redis-server, which is not Python, and waits in ep_poll"
+    assert describe(shell) == "ps.1 runs bash, which is not Python"
+
+
+def test_a_launcher_does_not_stand_for_its_only_rank() -> None:
+    launcher = make_process("worker.1", LOADING, pid=2, command="/opt/venv/bin/python /opt/venv/bin/torchrun train.py")
+    rank = make_process("worker.1", REDUCING, pid=9, parent=2, rank=0)
+    assert describe(launcher, rank) == "worker.1 waits in all_reduce (train.py:88)"
+
+
 def test_each_rank_of_a_launcher_stands_for_itself() -> None:
     launcher = make_process("worker.1", LOADING, pid=2)
     ranks = [make_process("worker.1", REDUCING, pid=10 + rank, parent=2, rank=rank) for rank in (0, 1)]

@@ -15,7 +15,7 @@ from riseml.spec.pool.types import SLURM_CLUSTER, HostSpec, PoolSpec, SlurmSpec
 
 ENGINE = HostSpec(HostName("gpu1"), "unix:///none.sock")
 OTHER = HostSpec(HostName("gpu2"), "unix:///other.sock")
-SHARED = {"access", "builds", "disk", "inventory", "packages", "use", "written"}
+SHARED = {"access", "builds", "disk", "inventory", "packages", "stacks", "use", "written"}
 """What each kind can do."""
 
 
