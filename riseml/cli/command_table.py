@@ -327,6 +327,14 @@ _COMMANDS = (
         ("riseml save 4",),
     ),
     CommandPlace(
+        "stacks",
+        "stacks",
+        "print_stacks",
+        Section.HANDS_ON,
+        "Say in which line of code every running job is now.",
+        ("riseml stacks 4", "riseml stacks 4.worker.1 --native", "riseml stacks 4 --locals"),
+    ),
+    CommandPlace(
         "exec",
         "jobs",
         "run_command",

@@ -402,6 +402,11 @@ class Client:
         explanation = self._get(_format_path("experiments", identity, "explain"), wire.ExplanationView)
         return name_explanation(explanation, find_user(identity))
 
+    def read_stacks(self, identity: str, request: wire.StacksRequest) -> wire.StacksView:
+        """Return what the processes of an experiment's running jobs do, or of one job. Takes some seconds."""
+        path = _format_path("experiments", identity, "stacks")
+        return self._post(path, wire.StacksView, timeout=_SLOW_ANSWER, json=request)
+
     def get_system(self) -> wire.SystemView:
         """Return the server and its hosts."""
         return self._get("/system", wire.SystemView)

@@ -75,6 +75,7 @@ export type JobEnvironments = { id: string; jobs: Record<string, JobEnvironment>
 export type JobFitView = { job: string; shortages: Array<ShortageView> };
 export type JobPlaceView = { job: string; state: StateName; host: string; node: string | null; gpus: Array<string>; address: string | null; port: number | null; image: string; why: string; alternatives: Array<string> };
 export type JobSamples = { id: string; project: string; state: StateName; host: string | null; cpus: number; mem_mib: number; gpus: number; time: Array<number>; attempt: Array<number>; cpu: Array<number | null>; mem_used: Array<number | null>; mem_total: Array<number | null>; gpu: Array<number | null>; gpu_mem_used: Array<number | null>; gpu_mem_total: Array<number | null>; net_in: Array<number | null>; net_out: Array<number | null>; disk_read: Array<number | null>; disk_write: Array<number | null> };
+export type JobStacksView = { id: string; host: string | null; processes: Array<ProcessStacksView>; trouble: string };
 export type JobView = { id: string; name: string; state: StateName; reason: string; message: string; host: string | null; attempt: number; exit_code: number | null; signal: string | null; oom: boolean; cpus: number; mem_mib: number; gpus: number; image: string; shell: string | null; started_at: string | null; ended_at: string | null; progress?: ProgressView | null };
 export type KeptView = { kept: Array<string> };
 export type KeyList = { keys: Array<KeyView> };
@@ -87,6 +88,7 @@ export type LineMatches = { total: number; matches: Array<number>; next: number 
 export type LinePage = { total: number; lines: Array<NumberedLine> };
 export type LinesEntry = { type: "lines"; cursor: string; id: string; stream: "stdout" | "stderr" | "engine"; text: string };
 export type LinkFinding = { hosts: Array<string>; outcome: "ok" | "slow" | "failed"; id: string | null; message: string; measures: Array<MeasureView> };
+export type LocalVariableView = { name: string; value: string };
 export type LoginOffers = { keys: boolean; provider: string | null };
 export type MainMetric = { name: string; last: number | null };
 export type MeasureView = { name: string; value: number; unit: "MB/s" | "GFLOP/s" | "GB/s" | "us" | "cores" | "MiB"; gpu: string };
@@ -139,6 +141,7 @@ export type PoolRecovery = { leader: string; keeps_swarm: boolean; lost: Array<s
 export type PoolUsage = { since: string; until: string; step: number; time: Array<number>; hosts: Array<HostUsage>; left_out: number };
 export type PoolView = { file: string | null; trouble: string; network: "bridge" | "overlay" | "host"; swarm_trouble: string; output: string; data: string; shared_output: boolean; hosts: Array<HostView>; gone: Array<GoneHost> };
 export type ProblemShape = { file: string; line: number; column: number; path: string; problem: string; hint: string; severity: "error" | "warning" };
+export type ProcessStacksView = { pid: number; parent: number; command: string; state: string; wait_channel: string; rank: number | null; threads: Array<ThreadStackView>; trouble: string };
 export type ProgressView = { job: string; done: number; of: number; unit: string; fraction: number; per_second: number | null; remaining: number | null; spread: number | null; rounds: number };
 export type ProjectChangeRequest = { open: boolean };
 export type ProxiedAppAddress = { url: string };
@@ -185,6 +188,10 @@ export type Sessions = { user: string; sessions: Array<SessionView> };
 export type SetChangeRequest = { paused: boolean | null; concurrency: number | null; stop: boolean };
 export type SetExplanation = { id: string; state: StateName; counts: Record<string, number>; search: string | null; members: Array<ExplanationView> };
 export type ShortageView = { lack: "cpus" | "mem" | "gpus" | "label" | "gpu"; needs: number; free: number; total: number; held_by: Array<string>; text: string };
+export type StackFrameView = { function: string; file: string; line: number; native: boolean; variables: Array<LocalVariableView> };
+export type StackGroupView = { ranks: Array<string>; place: string | null; idle: boolean; remark: string };
+export type StacksRequest = { native?: boolean; variables?: boolean };
+export type StacksView = { id: string; time: string; summary: string; groups: Array<StackGroupView>; jobs: Array<JobStacksView> };
 export type StateEntry = { type: "state"; cursor: string; id: string; time: string; state: StateName; reason: string; sentence: string; message: string; exit_code: number | null };
 export type StoreKeys = { AWS_ACCESS_KEY_ID: string; AWS_SECRET_ACCESS_KEY: string; AWS_SESSION_TOKEN?: string };
 export type StragglerView = { job: string; text: string; kind: "behind" | "full-link" };
@@ -199,6 +206,7 @@ export type TeamProjectView = { name: string; open: boolean; created_at: string;
 export type TensorBoardRequest = { experiments: Array<string>; key?: string; left_after?: number; executor?: "docker" | "process" | "slurm" };
 export type TestedGpuView = { index: number; uuid: string; model: string; driver: string; mem_mib: number; watts: number | null; celsius: number | null; errors: Array<string> };
 export type TfConfigs = { id: string; configs: Record<string, Record<string, unknown> | null> };
+export type ThreadStackView = { name: string; thread: number; idle: boolean; holds_gil: boolean; frames: Array<StackFrameView> };
 export type TrialRequest = { trials: number; environment: Record<string, string> };
 export type UsageList = { by: "user" | "project"; since: string; until: string; rows: Array<UsageRow> };
 export type UsageRow = { name: string; experiments: number; gpu_hours: number; gpu_hours_used: number | null; core_hours: number; waited: number; waiting: number };
@@ -242,6 +250,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /experiments/${string}/kill` ? ExperimentView :
   Request extends `POST /experiments/${string}/save` ? SavedView :
   Request extends `POST /experiments/${string}/search` ? ExperimentView :
+  Request extends `POST /experiments/${string}/stacks` ? StacksView :
   Request extends `POST /experiments/${string}/trials` ? ExperimentView :
   Request extends `POST /keys/${string}/revoke` ? KeyView :
   Request extends `POST /projects/${string}/remove` ? TeamProjectView :

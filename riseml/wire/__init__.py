@@ -268,6 +268,16 @@ from riseml.wire.sets import (
     ImportanceView as ImportanceView,
     ParameterImportance as ParameterImportance,
 )
+from riseml.wire.stacks import (
+    JobStacksView as JobStacksView,
+    LocalVariableView as LocalVariableView,
+    ProcessStacksView as ProcessStacksView,
+    StackFrameView as StackFrameView,
+    StackGroupView as StackGroupView,
+    StacksRequest as StacksRequest,
+    StacksView as StacksView,
+    ThreadStackView as ThreadStackView,
+)
 from riseml.wire.state_names import StateName as StateName
 from riseml.wire.submissions import (
     GitState as GitState,

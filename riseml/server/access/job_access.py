@@ -8,7 +8,7 @@ from riseml.base.errors import Conflict, NotFound, Refused, RisemlError, Unreach
 from riseml.base.names import HostName, experiment_name
 from riseml.base.states import TERMINAL, State
 from riseml.base.stream_messages import CommandRequest
-from riseml.executors.base import NotThere, PortClosed
+from riseml.executors.base import Executor, NotThere, PortClosed
 from riseml.executors.capabilities import JobAccess
 from riseml.executors.job_streams import JobStream
 from riseml.model import Experiment, Job, JobKey
@@ -28,8 +28,11 @@ class JobConnector:
         self.experiment = experiment.id
         self._key = experiment.key_of(job)
         self._experiment = name
-        _check_running(self.title, name, job)
-        self._access = _find_access(hosts, job.host, self.title)
+        check_running(self.title, name, job)
+        access = find_executor(hosts, job.host, self.title).capabilities.access
+        if access is None:
+            raise Refused(f"{job.host}, the host of {self.title}, opens no streams into its jobs")
+        self._access = access
 
     def open_command(self, request: CommandRequest) -> JobStream:
         """Start a command. Blocks."""
@@ -52,7 +55,17 @@ class JobConnector:
             raise Conflict(f"{self.title} does not run any more", f"`riseml status {self._experiment}`") from None
 
 
-def _check_running(title: str, experiment: str, job: Job) -> None:
+def check_running(title: str, experiment: str, job: Job) -> None:
+    """Check that a job runs.
+
+    Args:
+        title: its ID, for people.
+        experiment: that of its experiment.
+        job: its record.
+
+    Raises:
+        Conflict: it does not.
+    """
     if job.state in TERMINAL:
         raise Conflict(f"{title} has ended ({job.state.value})", f"`riseml logs {title}` shows what it printed")
     if job.state is not State.RUNNING or job.host is None:
@@ -61,13 +74,16 @@ def _check_running(title: str, experiment: str, job: Job) -> None:
         )
 
 
-def _find_access(hosts: HostSet, host: HostName | None, title: str) -> JobAccess:
+def find_executor(hosts: HostSet, host: HostName | None, title: str) -> Executor:
+    """Return the executor that runs a job.
+
+    Raises:
+        Unreachable: its host has left the pool, or does not answer.
+    """
     executor = None if host is None else hosts.pool.executors.get(host)
     if executor is None:
         raise Unreachable(f"{host}, the host of {title}, is not in the pool", "`riseml pool` lists the hosts")
     trouble: RisemlError | None = hosts.find_troubles().get(executor.name)
     if trouble is not None:
         raise Unreachable(f"{host}, the host of {title}, does not answer: {trouble.message}", trouble.hint)
-    if executor.capabilities.access is None:
-        raise Refused(f"{host}, the host of {title}, opens no streams into its jobs")
-    return executor.capabilities.access
+    return executor

@@ -176,6 +176,7 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("POST", "/v1/experiments/{name}/keep"): _CHANGE,
     ("POST", "/v1/experiments/{name}/output/remove"): _CHANGE,
     ("POST", "/v1/experiments/{name}/save"): _CHANGE,
+    ("POST", "/v1/experiments/{name}/stacks"): _CHANGE,
     (STREAM, "/v1/experiments/{name}/command"): _CHANGE,
     (STREAM, "/v1/experiments/{name}/ports/{port}"): _CHANGE,
 }

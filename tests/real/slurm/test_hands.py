@@ -39,6 +39,7 @@ def test_commands_a_shell_ports_and_figures_of_a_gang_and_its_record(slurm_rig: 
     _leave_nothing(hands)
     slurm_rig.wait("the ps listens", lambda: "1.ps.1 listens" in slurm_rig.lines("1", follow=False))
     _use_port(hands)
+    _see_stacks(hands)
     _see_figures(hands)
     running = hands.start("exec", "1.worker.1", "--", "sh", "-c", "echo begun; sleep 600")
     assert running.stdout is not None
@@ -106,6 +107,18 @@ def _use_port(hands: Hands) -> None:
     finally:
         forward.kill()
         forward.communicate()
+
+
+def _see_stacks(hands: Hands) -> None:
+    """Each role is read on its own node, and the program of the ps goes on."""
+    code, out, err = hands.call("stacks", "1", "--json")
+    assert (code, err) == (0, "")
+    jobs = {job["id"]: job for job in json.loads(out)["jobs"]}
+    assert {job: row["trouble"] for job, row in jobs.items()} == {"1.master": "", "1.worker.1": "", "1.ps.1": ""}
+    (server,) = (process for process in jobs["1.ps.1"]["processes"] if process["threads"])
+    assert server["threads"][0]["frames"][0]["function"] == "socket.accept"
+    assert not any("role_" in process["command"] for row in jobs.values() for process in row["processes"])
+    _use_port(hands)
 
 
 def _see_figures(hands: Hands) -> None:

@@ -30,6 +30,7 @@ NOT_PRINTED |= {
     "RunAnnotation",
     "SaveRequest",
     "SetChangeRequest",
+    "StacksRequest",
     "StoreKeys",
     "TrialRequest",
 }

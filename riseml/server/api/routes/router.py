@@ -31,6 +31,7 @@ from riseml.server.api.routes.search_routes import add_search_routes
 from riseml.server.api.routes.secret_routes import add_secret_routes
 from riseml.server.api.routes.server_routes import add_change_routes, add_server_routes, add_web_routes
 from riseml.server.api.routes.session_routes import add_session_routes
+from riseml.server.api.routes.stack_routes import add_stack_routes
 from riseml.server.api.routes.stream_routes import add_proxied_app_routes, add_stream_routes
 from riseml.server.api.routes.submission_routes import add_capsule_routes, add_submission_routes
 from riseml.server.api.routes.table_routes import add_table_routes
@@ -67,6 +68,7 @@ def make_router(services: Services) -> APIRouter:
     add_set_routes(router, services.stores)
     add_name_routes(router, services.stores)
     add_stream_routes(router, services)
+    add_stack_routes(router, services)
     add_pool_routes(router, services)
     add_quota_routes(router, services)
     add_pool_history_routes(router, services)
