@@ -18,7 +18,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from riseml import __version__
 from riseml.base.errors import Interrupted, Refused, RisemlError, UsageError
 from riseml.cli.command_table import add_commands, list_names, list_sections
 from riseml.cli.context import CommandContext, Exit
@@ -63,7 +62,9 @@ class CommandGroup(HelpGroup):
 
 def accept_root_options(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version, and the commit that it was made of.")
+    ] = False,
     debug: Annotated[bool, typer.Option(_DEBUG, help="Show where an unexpected error came from.")] = False,
     server: Annotated[
         str | None,
@@ -274,7 +275,9 @@ def _make_context() -> CommandContext:
 
 def _call_app(words: Sequence[str], context: CommandContext) -> int:
     if words == ["--version"]:
-        context.printer.print_lines([f"riseml {__version__}"])
+        from riseml.cli.version_text import describe_version
+
+        context.printer.print_lines([describe_version()])
         return 0
     try:
         code = make_app(words)(args=list(words), prog_name="riseml", standalone_mode=False, obj=context)
