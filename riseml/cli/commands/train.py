@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from riseml.base.annotations import read_text
-from riseml.base.consent import make_process_refusal
 from riseml.base.errors import Interrupted, UsageError
 from riseml.base.records import dataclass
 from riseml.cli.arguments import parse_pairs
@@ -26,14 +25,12 @@ from riseml.cli.commands.options import (
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
 from riseml.submission.config_source import ConfigSource, read_config_source
-from riseml.submission.project_sync import ProjectSync
 from riseml.submission.submitting import (
     Pairs,
     confirm_environment,
     prepare_submission,
     send_with_revision,
     submit_once,
-    tell_exceptions,
 )
 
 if TYPE_CHECKING:
@@ -210,27 +207,11 @@ def submit_experiment(command: CommandContext, client: Client, submission: wire.
 
 
 def _show_plan(command: CommandContext, source: ConfigSource, submission: wire.Submission, *, json: bool) -> None:
-    """Print the plan and send no file: only a server that has the files already knows whether their image is cached."""
+    """Print what the server would do."""
     from riseml.cli.output.plan_view import list_plan
+    from riseml.submission.dry_run import make_dry_run
 
-    passed = submission.pop("environment", {})  # a dry run needs no value, and sends none
-    if passed:
-        command.printer.print_notes([f"{source.name} passes {', '.join(passed)} of your environment on to its code"])
-    sync = ProjectSync(command, source.project.folder)
-    listing = sync.list_files()
-    tell_exceptions(command, listing)
-    snapshot = sync.name_files(listing)
-    with command.connect() as client:  # not `connect_to_run`: a dry run restarts no server
-        server = client.get_server()
-        executor = command.settings().executor
-        used = server["executor"]
-        if client.has_snapshot(snapshot.digest):
-            submission["snapshot"] = snapshot.digest
-        plan = client.plan_submission(submission)
-    if executor not in (None, used):
-        command.printer.warn(f"the riseml server uses the {used} executor now, and this is its plan")
-    if server["missing_engine"] and executor is None:
-        command.printer.warn(make_process_refusal(server["missing_engine"]).message)
+    plan = make_dry_run(command, source, submission).plan
     if json:
         command.printer.print_json(plan)
     else:
