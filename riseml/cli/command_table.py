@@ -95,6 +95,14 @@ _COMMANDS = (
         ("riseml search 144 --concurrency 8",),
     ),
     CommandPlace(
+        "mcp",
+        "mcp",
+        "serve_agent",
+        Section.RUN,
+        "Let a coding agent plan, run and read experiments.",
+        ("riseml mcp", "riseml mcp --experiments 10 --gpu-hours 8"),
+    ),
+    CommandPlace(
         "import",
         "import_config",
         "import_config",

@@ -61,6 +61,7 @@ class LogQuery:
     batch: bool = False  # adjacent lines as one entry, several times faster for server and client
     reports: bool = False  # also send an entry for each report of metrics
     beats: bool = False  # when following, also yield the heartbeats, so that a caller can stop at a deadline
+    cursor: str = ""  # continue after the entry that has this cursor; empty: begin as the others say
 
 
 class Client:
@@ -523,7 +524,7 @@ class Client:
         """
         query = query or LogQuery()
         user = find_user(identity)
-        cursor = ""
+        cursor = query.cursor
         timer = RetryTimer(self._retry)
         while True:
             cut: Unreachable | None = None

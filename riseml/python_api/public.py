@@ -151,7 +151,7 @@ def search(  # noqa: PLR0913  # as `submit`
     """Submit a search and return its set: `run.results()` are its trials, the best one first.
 
     Example:
-        space = {"lr": {"min": 1e-4, "max": 0.1, "log": True}}
+        space = {"lr": {"log": {"min": 1e-4, "max": 0.1}}}
         run = riseml.search("riseml.yml", metric="accuracy", goal="maximize", trials=40, parameters=space)
 
     Args:

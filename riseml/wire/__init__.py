@@ -11,6 +11,21 @@ Every refusal is a `Failure`. `{id}` is a canonical ID; when it names jobs (`4.p
 
 from __future__ import annotations
 
+from riseml.wire.agents import (
+    AgentBudget as AgentBudget,
+    AgentCheck as AgentCheck,
+    AgentConfig as AgentConfig,
+    AgentDiagnosis as AgentDiagnosis,
+    AgentDocs as AgentDocs,
+    AgentExplanation as AgentExplanation,
+    AgentLog as AgentLog,
+    AgentLogLine as AgentLogLine,
+    AgentMetrics as AgentMetrics,
+    AgentPlan as AgentPlan,
+    AgentResults as AgentResults,
+    AgentRun as AgentRun,
+    AgentStatus as AgentStatus,
+)
 from riseml.wire.audit import (
     AuditCheckView as AuditCheckView,
     AuditLineView as AuditLineView,

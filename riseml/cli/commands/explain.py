@@ -36,7 +36,7 @@ def explain_experiment(
     with command.connect() as client:
         experiment = client.get_experiment(choose_experiment_id(command, client, identity))
         if experiment["type"] == "set":
-            of_set = _explain_set(client, experiment)
+            of_set = explain_set(client, experiment)
             answer: object = of_set
             lines = list_set_explanation(of_set, command.printer.style)
         else:
@@ -48,7 +48,7 @@ def explain_experiment(
         command.printer.print_lines(lines)
 
 
-def _explain_set(client: Client, experiment: wire.ExperimentView) -> wire.SetExplanation:
+def explain_set(client: Client, experiment: wire.ExperimentView) -> wire.SetExplanation:
     """Return what the members of a set do. Waiting members come first: the user asks about them."""
     search = experiment.get("search")  # a server of an earlier version has no searches
     members = experiment["experiments"]

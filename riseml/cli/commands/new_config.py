@@ -75,7 +75,7 @@ def _read_project(command: CommandContext, folder: Path, request: NewConfigReque
     from riseml.project_reading.project_files import read_project_files
 
     texts = read_project_files(folder)
-    program = "" if request.script is None else _check_script(folder, texts, request.script)
+    program = "" if request.script is None else check_script(folder, texts, request.script)
     named = request.project or folder.name
     fitting = make_project_config(texts, named, program)
     asks = command.asks and not request.yes and not request.json
@@ -100,7 +100,7 @@ def _read_project(command: CommandContext, folder: Path, request: NewConfigReque
     return fitting
 
 
-def _check_script(folder: Path, texts: Mapping[str, str], script: str) -> str:
+def check_script(folder: Path, texts: Mapping[str, str], script: str) -> str:
     """Return the path of a script in the project.
 
     Raises:

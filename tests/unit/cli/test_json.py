@@ -99,8 +99,8 @@ def test_states_are_named_on_the_page() -> None:
     assert all(f"`{state}`" in PAGE for state in get_args(wire.StateName))
 
 
-STREAMS = {"exec", "shell", "cat", "server run"}
-"""Commands whose output is that of a program in a job, a file, or the log of the server."""
+STREAMS = {"exec", "shell", "cat", "server run", "mcp"}
+"""Commands whose output is that of a program in a job, a file, the log of the server, or a protocol."""
 
 
 def test_every_command_has_the_option_and_is_on_the_page(riseml: Riseml, capsys: pytest.CaptureFixture[str]) -> None:
