@@ -1,6 +1,6 @@
 """Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer
-(`reports`, `media_reports`, `event_reader`, `gang_rules` and `stack_reader`: 3.6). `group_shell` is one for the shell of
-the image.
+(`reports`, `media_reports`, `event_reader`, `trainer_relay`, `gang_rules` and `stack_reader`: 3.6). `group_shell` is one for
+the shell of the image.
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Not here: modules that
 riseml itself imports. The exceptions are `folder_paths`, `folder_removal`, `folder_listing`, `folder_contents` and
@@ -27,8 +27,19 @@ _PART = re.compile(r"^from riseml\.job_programs\.(\w+) import (?:\([^)]*\)|[^(\n
 @functools.cache
 def read_program(name: str) -> str:
     """Return the text of a program of this package, with its imports from this package replaced by their text."""
-    text = _read_text(name)
-    return _PART.sub(lambda part: read_program(part[1]).replace(_FUTURE, ""), text)
+    return _join_parts(name, set())
+
+
+def _join_parts(name: str, present: set[str]) -> str:
+    """Return the text of a program with its parts, each of them once."""
+
+    def join(part: re.Match[str]) -> str:
+        if part[1] in present:
+            return ""
+        present.add(part[1])
+        return _join_parts(part[1], present).replace(_FUTURE, "")
+
+    return _PART.sub(join, _read_text(name))
 
 
 def _read_text(name: str) -> str:
@@ -63,6 +74,19 @@ REPORT_MODULE = f"{OWN_FOLDER}/riseml.py"
 EVENT_READER = ("event_reader", f"{OWN_FOLDER}/event_reader.py")
 """The program that reads event files beside a job, and where a container has it."""
 
+TRAINER_RELAY = ("trainer_relay", f"{OWN_FOLDER}/trainer_relay.py")
+"""The program that answers reports of Kubeflow's trainer protocol in a job, and where the job has it."""
+
+_START_RELAY = """\
+if [ -z "${KUBEFLOW_TRAINER_SERVER_URL+x}" ] && command -v python3 >/dev/null 2>&1; then
+@write@
+exec 9>&1
+[ ! -f @path@ ] || eval "$(python3 -IS @path@ $$ 9 </dev/null)" || :
+exec 9>&-
+fi
+"""
+"""The background process that stays is no child of the shell: a `wait` of the script does not wait for it."""
+
 _FIND_MODULE = 'export PYTHONPATH="$PWD/.riseml${PYTHONPATH:+:$PYTHONPATH}"'
 
 
@@ -71,8 +95,17 @@ def add_report_module(script: str) -> str:
     return f"{write_program('media_reports', REPORT_MODULE)}\n{_FIND_MODULE}\n{script}"
 
 
+@functools.cache
+def start_trainer_relay() -> str:
+    """Return the lines that start the program `trainer_relay`, unless the job reports to a trainer of its own."""
+    return _START_RELAY.replace("@write@", write_program(*TRAINER_RELAY)).replace("@path@", TRAINER_RELAY[1])
+
+
 def leave_report_module(script: str) -> str:
-    """Return a script of `add_report_module` that finds the module in a file instead of writing it."""
+    """Return a script of `add_report_module` that finds the module in a file instead of writing it, and starts no
+    `trainer_relay`.
+    """
+    script = script.replace(start_trainer_relay(), "")
     begin = _begin_writing(REPORT_MODULE)
     end = f" >{REPORT_MODULE}; }} || :\n{_FIND_MODULE}\n"
     _, separator, remainder = script.partition(end.lstrip())

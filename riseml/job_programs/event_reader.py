@@ -1,5 +1,5 @@
-"""Reports the scalars of TensorBoard's event files below OUTPUT_DIR, and the metrics of MLflow's runs: the code of a
-job needs no line for riseml.
+"""Reports the scalars of TensorBoard's event files below OUTPUT_DIR, and the metrics of runs of MLflow and wandb: the
+code of a job needs no line for riseml.
 
 `python3 -IS event_reader.py HOW JOBS BEGAN TRACKERS [PATTERN ...]`, beside the main process of a job. It reads what
 writers append, and prints each scalar as a report (`reports`) on stdout. So scalars travel in the log of the job, and
@@ -14,8 +14,9 @@ have the name of its host, and holds a lock on each, so that no other reader tak
 BEGAN is when the job began, in seconds; empty: when this program was written into a file. Files of an earlier attempt
 are there, too: of a file whose first event is older, only events that are newer are read.
 
-TRACKERS names what is read: `tensorboard`, `mlflow`, or both with a comma. The runs of MLflow are in the folder
-MLFLOW_TRACKING_URI, if that is one below OUTPUT_DIR; each job has its own (`mlflow_files`).
+TRACKERS names what is read: some of `tensorboard`, `mlflow` and `wandb`, with commas. The runs of MLflow are in the
+folder MLFLOW_TRACKING_URI, if that is one below OUTPUT_DIR; each job has its own (`mlflow_files`). The runs of wandb
+are anywhere below OUTPUT_DIR (`wandb_files`).
 
 PATTERN is one of `outputs`, below the working folder: what it matches is moved below OUTPUT_DIR when the job has ended.
 
@@ -42,6 +43,7 @@ from riseml.job_programs.event_records import (
 )
 from riseml.job_programs.mlflow_files import MlflowFolder
 from riseml.job_programs.reports import print_problem, send_metrics
+from riseml.job_programs.wandb_files import WANDB_END, WandbRuns
 
 PAUSE = 2.0  # seconds between two passes
 SHARE = 0.01  # part of a processor that reading takes
@@ -122,6 +124,7 @@ class EventReader:
         self.known = {}  # type: dict[tuple[str, str], bool]
         self.reads_events = "tensorboard" in trackers
         self.mlflow = None  # type: MlflowFolder | None
+        self.wandb = WandbRuns(jobs, began, self._tell_once) if "wandb" in trackers else None
         if "mlflow" in trackers and runs.startswith(folder + "/"):
             self.mlflow = MlflowFolder(os.path.normpath(runs), began, self._tell_once)
 
@@ -134,7 +137,7 @@ class EventReader:
         """
         began = time.monotonic()
         if deadline or began >= self.next_search:
-            if self.reads_events:
+            if self.reads_events or self.wandb is not None:
                 self._search()
             if self.mlflow is not None:
                 self.mlflow.search()
@@ -155,6 +158,8 @@ class EventReader:
                 left -= self._read_file(file, status, max(left, CHUNK), deadline)
         if self.mlflow is not None:
             self._report_runs(self.mlflow, deadline)
+        if self.wandb is not None:
+            self._report_wandb(self.wandb, deadline)
 
     def _report_runs(self, mlflow: MlflowFolder, deadline: float) -> None:
         """Report what is new in the runs of MLflow."""
@@ -170,6 +175,20 @@ class EventReader:
         if deadline and time.monotonic() > deadline:
             self._tell_once("end", "the job has ended, and not all runs of MLflow were read in time")
 
+    def _report_wandb(self, wandb: WandbRuns, deadline: float) -> None:
+        """Report what is new in the runs of wandb."""
+        while True:
+            for record in wandb.read_new(RUN_BYTES, deadline):
+                names = {self._find_name("", name): value for name, value in record.values.items()}
+                values = {name: value for name, value in names.items() if name}  # type: dict[str, object]
+                if record.step is not None:
+                    values["step"] = record.step
+                send_metrics(values, record.at)
+            if not deadline or not wandb.has_more:
+                break
+        if deadline and time.monotonic() > deadline:
+            self._tell_once("end", "the job has ended, and not all runs of wandb were read in time")
+
     def _search(self) -> None:
         """Look for new files."""
         folders = 0
@@ -181,9 +200,9 @@ class EventReader:
                     self._tell_once("folders", f"only {MOST_FOLDERS} folders of the output are searched")
                     return
                 for name in sorted(names):
-                    path = os.path.join(parent, name)
-                    if MARK in name and path not in self.files and path not in self.others:
-                        self._add_file(path, name, os.path.relpath(parent, root))
+                    self._add_found(os.path.join(parent, name), name, os.path.relpath(parent, root))
+                    if self.wandb is not None and name.endswith(WANDB_END):
+                        below.clear()  # its media, and links to event files
 
     def _is_passed_over(self, parent: str, name: str) -> bool:
         """Return True for a folder that is not searched. MLflow's autolog copies event files into its runs."""
@@ -196,9 +215,16 @@ class EventReader:
             for name in sorted(glob.glob(glob.escape(os.getcwd()) + "/" + pattern))[:MOST_FILES]:
                 if os.path.isdir(name):
                     roots.append((os.getcwd(), name))
-                elif MARK in os.path.basename(name) and name not in self.files and name not in self.others:
-                    self._add_file(name, os.path.basename(name), os.path.relpath(os.path.dirname(name), os.getcwd()))
+                else:
+                    self._add_found(name, os.path.basename(name), os.path.relpath(os.path.dirname(name), os.getcwd()))
         return roots
+
+    def _add_found(self, path: str, name: str, run: str) -> None:
+        """Take a file whose name says that it has metrics."""
+        if self.wandb is not None and name.endswith(WANDB_END):
+            self.wandb.add_file(path)
+        elif self.reads_events and MARK in name and path not in self.files and path not in self.others:
+            self._add_file(path, name, run)
 
     def _add_file(self, path: str, name: str, run: str) -> None:
         if len(self.files) >= MOST_FILES:

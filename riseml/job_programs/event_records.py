@@ -130,7 +130,7 @@ def read_wall_time(data: bytes) -> float:
         Damaged: it is no event.
     """
     at = 0.0
-    for number, value in _read_fields(data):
+    for number, value in read_fields(data):
         if number == 1 and isinstance(value, float):
             at = value
     return at
@@ -151,7 +151,7 @@ def read_scalars(data: bytes, run: str, scalar_tags: "dict[tuple[str, str], bool
     step = 0
     at = 0.0
     summaries = []  # type: list[bytes]
-    for number, value in _read_fields(data):
+    for number, value in read_fields(data):
         if number == 1 and isinstance(value, float):
             at = value
         elif number == 2 and isinstance(value, int):
@@ -162,7 +162,7 @@ def read_scalars(data: bytes, run: str, scalar_tags: "dict[tuple[str, str], bool
         return []
     scalars = []  # type: list[Scalar]
     for summary in summaries[:MOST_FIELDS]:
-        for field, value in _read_fields(summary):
+        for field, value in read_fields(summary):
             pair = _read_value(value, run, scalar_tags) if field == 1 and isinstance(value, bytes) else None
             if pair is not None and len(scalars) < MOST_FIELDS:
                 scalars.append(Scalar(pair[0], step, at, pair[1]))
@@ -174,7 +174,7 @@ def _read_value(data: bytes, run: str, scalar_tags: "dict[tuple[str, str], bool]
     name = b""
     simple = None  # type: float | None
     tensor = metadata = None  # type: bytes | None
-    for field, value in _read_fields(data):
+    for field, value in read_fields(data):
         if field == 1 and isinstance(value, bytes):
             name = value
         elif field == 2 and isinstance(value, float):
@@ -199,9 +199,9 @@ def _is_scalar(key: "tuple[str, str]", metadata: "bytes | None", scalar_tags: "d
     if key in scalar_tags or metadata is None:
         return scalar_tags.get(key, False)
     plugin = b""
-    for number, value in _read_fields(metadata):
+    for number, value in read_fields(metadata):
         if number == 1 and isinstance(value, bytes):
-            for inner, text in _read_fields(value):
+            for inner, text in read_fields(value):
                 if inner == 1 and isinstance(text, bytes):
                     plugin = text
     if len(scalar_tags) < MOST_TAGS:
@@ -214,7 +214,7 @@ def _read_tensor(data: bytes) -> "float | None":
     dtype = 0
     content = b""
     values = {}  # type: dict[int, list[int | float | bytes]]
-    for number, value in _read_fields(data):
+    for number, value in read_fields(data):
         if number == 1 and isinstance(value, int):
             dtype = value
         elif number == 2 and isinstance(value, bytes):
@@ -234,9 +234,9 @@ def _read_tensor(data: bytes) -> "float | None":
 
 
 def _has_one_element(shape: bytes) -> bool:
-    for number, value in _read_fields(shape):
+    for number, value in read_fields(shape):
         if number == 2 and isinstance(value, bytes):
-            sizes = [size for inner, size in _read_fields(value) if inner == 1]
+            sizes = [size for inner, size in read_fields(value) if inner == 1]
             if sizes[-1:] != [1]:
                 return False
     return True
@@ -281,7 +281,7 @@ def shorten_float(value: float) -> float:
     return value
 
 
-def _read_fields(data: bytes) -> "list[tuple[int, int | float | bytes]]":
+def read_fields(data: bytes) -> "list[tuple[int, int | float | bytes]]":
     """Return the fields of a message of protobuf: their number, and an int (varint), a float (fixed) or bytes.
 
     Raises:

@@ -110,8 +110,8 @@ if command -v python3 >/dev/null && [ -f .riseml/event_reader.py ]; then
   riseml_reader=$!
 fi
 """
-"""Starts the reader of event files and runs of MLflow some time after the job: most short jobs write none, and it takes
-30 ms of processor time."""
+"""Starts the reader of files with metrics some time after the job: most short jobs write none, and it takes 30 ms of
+processor time."""
 
 _FINISH = r"""if [ -n "$riseml_reader" ]; then
   kill -s USR1 $riseml_reader
@@ -122,12 +122,13 @@ _FINISH = r"""if [ -n "$riseml_reader" ]; then
     riseml_status=$?
   done
   case $riseml_status in
-    138 | 143) [ -z "$(find "$OUTPUT_DIR" -name '*tfevents*' -o -name meta.yaml)" ] || (riseml_read once) ;;
+    138 | 143)
+      [ -z "$(find "$OUTPUT_DIR" -name '*tfevents*' -o -name meta.yaml -o -name '*.wandb')" ] || (riseml_read once) ;;
   esac
 fi
 """
 """Tells the reader of the end. One that this signal has killed (138), or SIGTERM before it ignored that (143), had not
-begun: then another one reads, if there are event files or runs of MLflow. SIGTERM ends a `wait` before its time."""
+begun: then another one reads, if there are event files or runs. SIGTERM ends a `wait` before its time."""
 
 _CHOOSE = 'riseml_choice=$1; shift; eval "$riseml_choice"'
 """Chooses the shell of the script in the process that becomes it (`script_shell`), which saves a start of `/bin/sh`."""

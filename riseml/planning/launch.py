@@ -14,13 +14,13 @@ from riseml.base.records import dataclass
 from riseml.base.states import JobDuty
 from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import find_framework
-from riseml.job_programs import add_report_module
+from riseml.job_programs import add_report_module, start_trainer_relay
 from riseml.job_programs.group_shell import HOME_FOLDER, wait_for_group
 from riseml.job_programs.script_shell import make_shell_command
 from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
 from riseml.planning.template import fill_placeholders
 from riseml.spec.config.parameters import RISEML_VARIABLES
-from riseml.spec.config.types import Shell, Tracker
+from riseml.spec.config.types import FILE_TRACKERS, Shell, Tracker
 from riseml.spec.pool.types import Volume
 from riseml.spec.scalars.bash_words import describe_for_sh
 from riseml.spec.scalars.placeholders import variable_name
@@ -127,7 +127,8 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
     readers = count_event_readers(experiment.plan)
     patterns = list_event_files(experiment.plan, job.name)
     reads = readers > 0 and planned.part is not JobDuty.WATCHES
-    trackers = tuple(tracker.value for tracker in experiment.plan.policy.track) if reads else ()
+    followed = [tracker for tracker in experiment.plan.policy.track if tracker in FILE_TRACKERS]
+    trackers = tuple(tracker.value for tracker in followed) if reads else ()
     reader = (str(readers), "", ",".join(trackers), *patterns) if reads else ()
     return Launch(
         key=experiment.key_of(job),
@@ -156,7 +157,7 @@ def make_launch(experiment: Experiment, job: Job, target: LaunchTarget) -> Launc
 
 def count_event_readers(plan: Plan) -> int:
     """Return beside how many jobs of an experiment a program reads files with metrics."""
-    if plan.companion is not None or not plan.policy.track:
+    if plan.companion is not None or FILE_TRACKERS.isdisjoint(plan.policy.track):
         return 0
     return sum(planned.part is not JobDuty.WATCHES for planned in plan.jobs)
 
@@ -189,10 +190,15 @@ def job_command(bound: BoundJob, *, announces: bool = False) -> tuple[str, ...]:
 
 
 def add_reports(bound: BoundJob, command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command with the module that lets its programs report metrics; a companion has none."""
-    if bound.experiment.plan.companion is not None:
+    """Return the command with the module that lets its programs report metrics, and with the relay of a trainer where
+    riseml.yml names it; a companion has none.
+    """
+    plan = bound.experiment.plan
+    if plan.companion is not None:
         return command
     *shell, script = command
+    if Tracker.KUBEFLOW in plan.policy.track and bound.planned.part is not JobDuty.WATCHES:
+        script = start_trainer_relay() + script
     return (*shell, add_report_module(script))
 
 
@@ -208,6 +214,7 @@ def job_variables(bound: BoundJob) -> Environment:
     variables = {
         **{"PYTHONUNBUFFERED": "1", "HOME": bound.folders.home, "USER": user, "LOGNAME": user},
         **_list_mlflow_variables(bound),
+        **_list_wandb_variables(bound),
         **{name: value for name, value in experiment.environment if not is_reserved(name)},
         **list_parameter_variables(plan),
         **_own_variables(bound),
@@ -226,6 +233,14 @@ def _list_mlflow_variables(bound: BoundJob) -> dict[str, str]:
         return {}
     own = f"/{bound.job.name}" if len(plan.jobs) > 1 else ""
     return {"MLFLOW_TRACKING_URI": f"{bound.folders.output}/mlruns{own}", "MLFLOW_ALLOW_FILE_STORE": "true"}
+
+
+def _list_wandb_variables(bound: BoundJob) -> dict[str, str]:
+    """Return the variables by which wandb writes its runs below OUTPUT_DIR, and calls nobody."""
+    plan = bound.experiment.plan
+    if Tracker.WANDB not in plan.policy.track or plan.companion is not None:
+        return {}
+    return {"WANDB_MODE": "offline", "WANDB_DIR": bound.folders.output, "WANDB_ERROR_REPORTING": "false"}
 
 
 def list_parameter_variables(plan: Plan) -> dict[str, str]:

@@ -1,5 +1,4 @@
-"""The program that reads event files of TensorBoard and runs of MLflow beside a job (`job_programs.event_reader`), for
-a supervisor.
+"""The program that reads files with metrics beside a job (`job_programs.event_reader`), for a supervisor.
 
 It starts some time after the job: most short jobs write none, and it takes 30 ms of processor time. A job that ends
 before it gets one at its end, where there are such files. Python 3.6 or newer, standard library only.
@@ -14,6 +13,7 @@ from riseml.executors.supervision import process_tree
 _DELAY = 2.0  # seconds between the start of the job and that of the reader
 _MARK = "tfevents"
 _RUN = "meta.yaml"  # a file of each run of MLflow
+_WANDB_END = ".wandb"  # of the file of each run of wandb
 _MOST_FOLDERS = 1000  # that are searched at the end of a job
 _EXIT_NOT_EXECUTED = 127
 
@@ -70,7 +70,7 @@ class EventReading:
         folder = self._environment.get("OUTPUT_DIR", "")
         for root in [folder, *([self._workdir] if self._arguments["patterns"] else [])]:
             for count, (_, _, names) in enumerate(os.walk(root)):
-                if count > _MOST_FOLDERS or any(_MARK in name or name == _RUN for name in names):
+                if count > _MOST_FOLDERS or any(map(_has_metrics, names)):
                     return True
         return False
 
@@ -104,3 +104,8 @@ class EventReading:
             os.execvpe(command[0], command, self._environment)
         finally:
             os._exit(_EXIT_NOT_EXECUTED)
+
+
+def _has_metrics(name: str) -> bool:
+    """Return True for the name of a file that may have metrics."""
+    return _MARK in name or name == _RUN or name.endswith(_WANDB_END)

@@ -179,6 +179,12 @@ class Tracker(enum.StrEnum):
 
     TENSORBOARD = "tensorboard"  # its event files
     MLFLOW = "mlflow"  # its runs, in a folder below OUTPUT_DIR
+    WANDB = "wandb"  # its runs without a connection, below OUTPUT_DIR
+    KUBEFLOW = "kubeflow"  # what a training reports to Kubeflow's trainer, such as one with transformers
+
+
+FILE_TRACKERS = frozenset({Tracker.TENSORBOARD, Tracker.MLFLOW, Tracker.WANDB})
+"""Those whose files a program beside each job reads."""
 
 
 class RoleEnd(enum.Enum):

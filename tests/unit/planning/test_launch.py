@@ -217,6 +217,8 @@ def test_a_launch_has_everything() -> None:
         (RunPolicy(outputs=("runs", "~/x.pt", "/data/*.pt")), 1, ("runs",)),
         (RunPolicy(track=()), 0, ()),
         (RunPolicy(track=(Tracker.MLFLOW,)), 1, ()),
+        (RunPolicy(track=(Tracker.KUBEFLOW, Tracker.MLFLOW)), 1, ()),
+        (RunPolicy(track=(Tracker.KUBEFLOW,)), 0, ()),
     ],
 )
 def test_event_files_are_read_beside_a_job_unless_its_file_says_no(
@@ -226,7 +228,9 @@ def test_event_files_are_read_beside_a_job_unless_its_file_says_no(
     found = launch(replace(experiment, plan=replace(experiment.plan, policy=policy)), "train")
     assert (found.event_readers, found.event_files) == (readers, patterns)
     assert ("event_reader" in found.command[2]) is (readers > 0)
-    assert [type(tracker) for tracker in found.trackers] == [str] * len(policy.track) * readers
+    files = [tracker for tracker in policy.track if tracker is not Tracker.KUBEFLOW]
+    assert [(type(tracker), tracker) for tracker in found.trackers] == [(str, tracker) for tracker in files] * readers
+    assert ("trainer_relay" in found.command[-1]) is (Tracker.KUBEFLOW in policy.track)
 
 
 @pytest.mark.parametrize(
@@ -246,6 +250,17 @@ def test_runs_of_mlflow_have_a_folder_for_each_job(
     experiment = replace(experiment, plan=replace(experiment.plan, policy=policy), environment=environment)
     variables = dict(job_variables(bind_job(experiment, job_of(experiment, jobs[0]))))
     assert variables.items() - plain.items() == {("MLFLOW_TRACKING_URI", folder), ("MLFLOW_ALLOW_FILE_STORE", "true")}
+
+
+@pytest.mark.parametrize(("own", "mode"), [((), "offline"), ((("WANDB_MODE", "online"),), "online")])
+def test_runs_of_wandb_are_files_unless_env_says_otherwise(own: tuple[tuple[str, str], ...], mode: str) -> None:
+    experiment = make("train")
+    plan = replace(experiment.plan, policy=RunPolicy(track=(Tracker.WANDB,)))
+    variables = dict(
+        job_variables(bind_job(replace(experiment, plan=plan, environment=own), job_of(experiment, "train")))
+    )
+    assert (variables["WANDB_MODE"], variables["WANDB_DIR"]) == (mode, "/output")
+    assert "WANDB_DIR" not in dict(job_variables(bind_job(experiment, job_of(experiment, "train"))))
 
 
 def test_addresses_on_an_own_network_are_names() -> None:
