@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from riseml.base.names import HostName, JobName, job_type
+from riseml.base.names import HostName, JobName, experiment_name, job_type
 from riseml.base.records import dataclass
 from riseml.base.roles import Role, Scope
 from riseml.base.states import TERMINAL, CompanionKind, JobDuty, Network, Reason, State, Wanted
@@ -144,6 +144,39 @@ class Lineage:
 
 
 @dataclass(frozen=True, slots=True)
+class Predecessor:
+    """An experiment, or a set, whose end another experiment waits for. A set has the `sub` of none of its members."""
+
+    record: int  # id of the record; of a set, of its first experiment
+    owner: str  # its user
+    number: int
+    sub: int | None = None  # within its set
+    set_id: int | None = None  # key in the store of the set that is waited for; None: one experiment
+    team_project: str | None = None  # whose members see it; None: it belongs to its user alone
+    accepts_any_end: bool = False  # it may also have failed or been killed
+    has_input: bool = False  # its output is read
+
+    @property
+    def name(self) -> str:
+        """Its name for its user."""
+        return experiment_name(self.number, self.sub)
+
+
+@dataclass(frozen=True, slots=True)
+class InputFolder:
+    """An entry of `inputs`: a part of the output of another experiment, or of a set."""
+
+    name: str  # as the jobs know it: `model`
+    folder: str  # the whole output, below the root of outputs: `paul/toaster/4`
+    path: str = ""  # in that folder; empty: all of it
+
+    @property
+    def below(self) -> str:
+        """The path below the root of outputs."""
+        return f"{self.folder}/{self.path}" if self.path else self.folder
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What will run: the environments and every job."""
 
@@ -160,6 +193,8 @@ class Plan:
     role_images: tuple[tuple[str, Image], ...] = ()  # (role, environment) of each role whose environment is not `image`
     role_outputs: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (role, patterns) of each role with its own
     lineage: Lineage | None = None  # None: it is no trial of a population
+    after: tuple[Predecessor, ...] = ()  # what must have ended before its jobs get their places
+    inputs: tuple[InputFolder, ...] = ()  # outputs that its jobs read
     bound: bool = False  # a key of its team project alone has submitted it: it uses nothing that is its user's alone
 
     @property
@@ -303,6 +338,11 @@ class Experiment:
     def awaits_resume(self) -> bool:
         """True when it gets no place because a user has paused its set. What has begun goes on, also with a retry."""
         return self.paused and self.started_at is None
+
+    @property
+    def awaits_others(self) -> bool:
+        """True when it waits for other experiments to end, and not for a place."""
+        return self.state is State.PENDING and self.reason is Reason.AFTER
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -77,6 +77,7 @@ class Reason(enum.Enum):
     PREPARE = "PREPARE"
     WAITING_FOR_IMAGE = "WAITING_FOR_IMAGE"
     WAITING_FOR_DATA = "WAITING_FOR_DATA"
+    AFTER = "AFTER"
     NO_ROOM = "NO_ROOM"
     NEXT = "NEXT"
     CONCURRENCY = "CONCURRENCY"
@@ -102,6 +103,8 @@ class Reason(enum.Enum):
     OUTPUT_LIMIT = "OUTPUT_LIMIT"
     NOT_FINITE = "NOT_FINITE"
     AWAITED_ENDED = "AWAITED_ENDED"
+    PREDECESSOR = "PREDECESSOR"
+    NO_INPUT = "NO_INPUT"
     LEFT = "LEFT"
     STOPPED_EARLY = "STOPPED_EARLY"
     KILLED_BY_USER = "KILLED_BY_USER"
@@ -121,6 +124,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.PREPARE: "Preparing environment",
     Reason.WAITING_FOR_IMAGE: "Waiting for the environment",
     Reason.WAITING_FOR_DATA: "Fetching data",
+    Reason.AFTER: "Waiting for other experiments to end",
     Reason.NO_ROOM: "Waiting for room in the pool",
     Reason.NEXT: "Next in the queue: room is kept for it",
     Reason.CONCURRENCY: "Waiting for another experiment of the set to end",
@@ -143,6 +147,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.ENGINE_STOPPED: "Its engine was stopped while it ran",
     Reason.MAX_DURATION: "Ran longer than max_duration allows",
     Reason.AWAITED_ENDED: "A job that another one waits for (`after`) has ended and never answered",
+    Reason.PREDECESSOR: "An experiment that it waits for did not finish",
+    Reason.NO_INPUT: "The output of another experiment that it reads is not there",
     Reason.IDLE: "No job printed or computed anything for idle_timeout",
     Reason.OUTPUT_LIMIT: "Its output takes more than the server allows",
     Reason.NOT_FINITE: "A loss is not a finite number any more, and `on: nan` in its riseml.yml ends it then",

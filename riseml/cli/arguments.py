@@ -1,21 +1,19 @@
-"""Read what users type: IDs, times, pairs."""
+"""Read what users type: the project's last experiment where they type no ID, times, pairs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from riseml.base.errors import NotFound, UsageError
+from riseml.client.identities import find_identity
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
     from riseml.client.server_client import Client
     from riseml.files.project.folder import Project
-
-_LONGEST_WORD = 200  # characters of an ID, a name or a tag with what follows it
 
 
 def choose_experiment_id(context: CommandContext, client: Client, identity: str | None) -> str:
@@ -26,37 +24,6 @@ def choose_experiment_id(context: CommandContext, client: Client, identity: str 
         NotFound: no ID was given, and there is no project or it has no experiment.
     """
     return find_last_experiment(context, client)["id"] if identity is None else find_identity(client, identity)
-
-
-def find_identity(client: Client, text: str) -> str:
-    """Return the canonical ID of an experiment, a set or a job that a user has named by its ID, a name or a tag.
-
-    Raises:
-        UsageError: the text is none of these, or several experiments have it.
-    """
-    from riseml.base.names import looks_like_id, parse_id
-
-    if looks_like_id(text.strip()):
-        canonical_id = parse_id(text)
-        if canonical_id.user is None:  # else it may be a member of a set with a name: `baseline.2`
-            return str(canonical_id)
-    else:
-        check_identities([text])
-    return str(parse_id(client.find_id(text)))
-
-
-def check_identities(texts: Iterable[str]) -> None:
-    """Refuse texts that are neither an ID nor a name or tag, before a server is asked.
-
-    Raises:
-        UsageError: there is one.
-    """
-    from riseml.base.annotations import is_word
-    from riseml.base.names import parse_id
-
-    for text in texts:
-        if len(text) > _LONGEST_WORD or not is_word(text):
-            parse_id(text)
 
 
 def find_last_experiment(context: CommandContext, client: Client) -> wire.ExperimentView:

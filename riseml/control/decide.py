@@ -20,6 +20,7 @@ from riseml.control.observation import Observation
 from riseml.control.placement.connect import repair_networks
 from riseml.control.placement.leaders import give_back_place
 from riseml.control.placement.place import make_placements
+from riseml.control.predecessors import hold_back, may_await_others
 from riseml.control.saving import awaits_save
 from riseml.control.settle import choose_builder, note_shells, settle_jobs, with_jobs
 from riseml.control.times import date_experiment, find_limit_end
@@ -106,16 +107,17 @@ def _settle_experiment(experiment: Experiment, observation: Observation, images:
         return note_shells(experiment, observation)
     built = resolve_image(choose_builder(_limit_future_times(experiment, observation.now), observation), observation)
     experiment = give_back_place(settle_jobs(built, observation, images), observation)
-    return conclude_experiment(
+    ended = conclude_experiment(
         end_jobs(add_verdict(date_experiment(experiment), observation), observation), observation
     )
+    return hold_back(ended, observation)
 
 
 def _only_waits(experiment: Experiment) -> bool:
     """Return True when nothing but a place or a kill can change the experiment."""
     return (
         experiment.state is State.PENDING
-        and experiment.reason is not Reason.DATA_FAILED
+        and experiment.reason not in (Reason.DATA_FAILED, Reason.AFTER)
         and experiment.wanted is Wanted.RUN
         and experiment.verdict is None
         and experiment.started_at is None
@@ -175,12 +177,16 @@ def _with_state(experiment: Experiment, state: State, reason: Reason, message: s
 
 def _needs_pass_at_once(before: World, after: World, observation: Observation) -> bool:
     """Return True when the next pass will know more than this one: an experiment gave its place up and may get another
-    one, or got a place or a resolved image and its host was not yet asked for the environment.
+    one, or got a place or a resolved image and its host was not yet asked for the environment; or one that another
+    waits for has ended.
     """
+    awaits = any(map(may_await_others, after.experiments))
     for old, new in zip(before.experiments, after.experiments, strict=True):
         if old is new:
             continue
         if old.placed_at is not None and new.placed_at is None:
+            return True
+        if awaits and (new.closed or (new.state in TERMINAL and old.state not in TERMINAL)):
             return True
         if takes_place(old, new) and any(
             new.image_of(job.name).reference not in observation.hosts[job.host].images

@@ -9,11 +9,12 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from riseml.base.names import HostName, experiment_name
+from riseml.base.names import HostName, experiment_name, name_for_reader
 from riseml.base.states import SENTENCES, TERMINAL, JobDuty, State
 from riseml.control.actions import ReleaseHost
 from riseml.control.data_copies import find_copy_problem
 from riseml.control.observation import Observation
+from riseml.control.permissions import may_see
 from riseml.control.placement.candidates import CandidateHost, find_candidates
 from riseml.control.placement.connect import needs_ports
 from riseml.control.placement.fit import find_hosts
@@ -25,8 +26,10 @@ from riseml.control.placement.place import YIELDS, PlacementPass
 from riseml.control.placement.queue import make_queue, waits_for_place
 from riseml.control.placement.refusal import describe_refusal, list_possible_hosts, show_label
 from riseml.control.placement.shortage import UserNames, describe_hosts, describe_nearest
+from riseml.control.predecessors import list_awaited, may_await_others
 from riseml.control.quota_ends import describe_quota_end, list_quota_users
-from riseml.model import Experiment, Job, World
+from riseml.control.visible_names import HIDDEN
+from riseml.model import Caller, Experiment, Job, Predecessor, World
 from riseml.wire.explanations import BlockerView, ExplanationPhase, ExplanationView
 
 _ANY_LINK = "any"
@@ -41,6 +44,7 @@ class BlockerKind(enum.StrEnum):
     ROOM = "room"  # the resources are not free yet
     RESERVED = "reserved"  # what is free is kept for another experiment
     TURN = "turn"  # its hosts are still clearing its last place
+    AFTER = "after"  # other experiments have to end first
     PAUSED = "paused"  # a user has paused its set
     CONCURRENCY = "concurrency"  # its set already runs as many experiments as it may
     QUOTA = "quota"  # its user or its project uses as much as it may
@@ -64,6 +68,8 @@ def explain_experiment(world: World, observation: Observation, experiment: Exper
         return _make_explanation(experiment, "ended", _describe_reason(experiment))
     if experiment.placed_at is not None:
         return _explain_place(world, observation, experiment)
+    if may_await_others(experiment) and list_awaited(experiment, observation):
+        return _explain_predecessors(world, observation, experiment)
     if waits_for_place(experiment):
         return _explain_waiting(world, observation, experiment)
     return _make_explanation(experiment, "prepares", _describe_reason(experiment))
@@ -84,6 +90,31 @@ def _make_explanation(experiment: Experiment, phase: ExplanationPhase, summary: 
         "network": None,
         "network_host": None,
     }
+
+
+def _explain_predecessors(world: World, observation: Observation, experiment: Experiment) -> ExplanationView:
+    """Return which experiments it waits for, and their states; while its environment is made, that comes first."""
+    awaited = list_awaited(experiment, observation)
+    named = [_show_predecessor(world.reader, observation, experiment, predecessor) for predecessor in awaited]
+    text = f"it waits for {', '.join(text for _, text in named)}"
+    names = [name for name, _ in named if name]
+    if experiment.awaits_others:
+        explanation = _make_explanation(experiment, "waits", text)
+    else:
+        explanation = _make_explanation(experiment, "prepares", f"{_describe_reason(experiment)}; then {text}")
+    return {**explanation, "blockers": [_make_blocker(BlockerKind.AFTER, text, names)]}
+
+
+def _show_predecessor(
+    reader: Caller | None, observation: Observation, experiment: Experiment, predecessor: Predecessor
+) -> tuple[str, str]:
+    """Return the name of a predecessor, and the name with its state; no name where the reader does not see it."""
+    if reader is not None and not may_see(reader, predecessor.owner, predecessor.team_project):
+        return "", HIDDEN
+    user = experiment.owner.user if reader is None else reader.user
+    name = name_for_reader(user, predecessor.owner, predecessor.number, predecessor.sub)
+    observed = observation.predecessors.get(predecessor)
+    return name, name if observed is None else f"{name} ({observed.state.value})"
 
 
 def _describe_reason(experiment: Experiment) -> str:

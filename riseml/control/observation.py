@@ -8,10 +8,10 @@ from datetime import datetime
 
 from riseml.base.names import SUBNETS, HostName, JobName
 from riseml.base.records import dataclass
-from riseml.base.states import Network
+from riseml.base.states import Network, State
 from riseml.control.actions import Action
 from riseml.control.quotas import QuotaRules
-from riseml.model import ActionFailure, Experiment, HostObservation, Job, JobKey
+from riseml.model import ActionFailure, Experiment, HostObservation, Job, JobKey, Predecessor
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,15 @@ class SaveObservation:
 
 NEVER_SAVED = SaveObservation()
 """The state of an output before its first copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredecessorObservation:
+    """What the server knows about an experiment, or a set, that another experiment waits for."""
+
+    state: State
+    message: str = ""  # why it is in this state
+    closed: bool = False  # nothing of it is left on any host: its output is complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,10 @@ class Observation:
     outputs_over: Mapping[int, str] = field(default_factory=dict)
     # id of a running experiment with `on: nan` whose loss is not finite any more -> the sentence that says so
     not_finite: Mapping[int, str] = field(default_factory=dict)
+    # what experiments that have no place yet wait for
+    predecessors: Mapping[Predecessor, PredecessorObservation] = field(default_factory=dict)
+    # id of an experiment that waits for others no longer, and whose input is not there -> the sentence that says so
+    lost_inputs: Mapping[int, str] = field(default_factory=dict)
     # running jobs that their hosts do not show now -> when they were last known to run, by the server's clock
     last_signs: Mapping[JobKey, datetime] = field(default_factory=dict)
     team: QuotaRules | None = None  # quotas and usage of the users; None: the server has one user

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from riseml.base.states import TERMINAL, JobDuty, Reason, State, Wanted
 from riseml.control.observation import Observation
 from riseml.control.placement.hand_over import takes_whole_gangs
+from riseml.control.predecessors import find_lost_predecessor
 from riseml.control.saving import awaits_save
 from riseml.control.settle import GOOD_ENDS, with_jobs
 from riseml.control.times import find_attempt_end, find_time_over
@@ -251,6 +252,13 @@ def _find_left_companion(experiment: Experiment, observation: Observation) -> It
         yield _VerdictCause(left, 0, Verdict(State.FINISHED, Reason.LEFT, observation.now))
 
 
+def _find_lost_predecessor(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
+    """Yield the verdict of an experiment that has waited in vain."""
+    verdict = find_lost_predecessor(experiment, observation)
+    if verdict is not None:
+        yield _VerdictCause(observation.now, 0, verdict)
+
+
 def _find_large_output(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
     """Yield the verdict of an experiment whose output is too large."""
     message = observation.outputs_over.get(experiment.id)
@@ -329,5 +337,13 @@ def _idle_verdict(experiment: Experiment, observation: Observation) -> Verdict:
     return Verdict(State.FAILED, Reason.IDLE, observation.now, message=message, again=again)
 
 
-_CAUSES = (_find_gang_cause, _find_left_companion, _find_large_output, _find_lost_loss, _find_stuck_jobs, _find_hang)
+_CAUSES = (
+    _find_gang_cause,
+    _find_lost_predecessor,
+    _find_left_companion,
+    _find_large_output,
+    _find_lost_loss,
+    _find_stuck_jobs,
+    _find_hang,
+)
 """The kinds of causes. Of two at the same instant and of the same rank, the one of the earlier kind counts."""

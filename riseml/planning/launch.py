@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from riseml.base.names import JobName, experiment_name, hostname, join_address
@@ -17,7 +18,7 @@ from riseml.frameworks.registry import find_framework
 from riseml.job_programs import add_report_module, start_trainer_relay
 from riseml.job_programs.group_shell import HOME_FOLDER, wait_for_group
 from riseml.job_programs.script_shell import make_shell_command
-from riseml.model import Environment, Experiment, Job, Launch, Mount, Plan, PlannedJob
+from riseml.model import Environment, Experiment, InputFolder, Job, Launch, Mount, Plan, PlannedJob
 from riseml.planning.template import fill_placeholders
 from riseml.spec.config.parameters import RISEML_VARIABLES
 from riseml.spec.config.types import FILE_TRACKERS, Shell, Tracker
@@ -27,6 +28,7 @@ from riseml.spec.scalars.placeholders import variable_name
 
 OUTPUT = "/output"
 DATA = "/data"
+INPUTS = "/inputs"
 OUTPUTS = "/outputs"
 """Where a companion that reads outputs finds them, as below the root of outputs: /outputs/paul/toaster/4."""
 
@@ -43,6 +45,7 @@ class JobFolders:
     output: str  # the output folder of the experiment
     data: str  # the data folder
     home: str = HOME_FOLDER  # the home folder of the user
+    inputs: Environment = ()  # names of inputs, and their paths
 
 
 CONTAINER_FOLDERS = JobFolders(OUTPUT, DATA)
@@ -295,12 +298,18 @@ def job_folders(experiment: Experiment, target: LaunchTarget) -> JobFolders:
     if experiment.reads:
         return JobFolders(OUTPUTS if target.contained else str(target.roots.output), DATA, target.roots.home)
     below = str(output_folder(experiment))
+    root = target.roots.output
     if not target.contained:
         data = str(target.roots.data) if target.view is None else target.view.folder
-        return JobFolders(f"{target.roots.output}/{below}", data, target.roots.home)
-    if isinstance(target.roots.output, Volume):
-        return JobFolders(f"{OUTPUT}/{below}", DATA)
-    return CONTAINER_FOLDERS
+        inputs = tuple((source.name, f"{root}/{source.below}") for source in experiment.plan.inputs)
+        return JobFolders(f"{root}/{below}", data, target.roots.home, inputs)
+    if isinstance(root, Volume):
+        inputs = tuple((source.name, f"{INPUTS}/{source.name}/{source.below}") for source in experiment.plan.inputs)
+        return replace(CONTAINER_FOLDERS, output=f"{OUTPUT}/{below}", inputs=inputs)
+    inputs = tuple(
+        (source.name, str(PurePosixPath(INPUTS, source.name, source.path))) for source in experiment.plan.inputs
+    )
+    return replace(CONTAINER_FOLDERS, inputs=inputs)
 
 
 def job_mounts(experiment: Experiment, target: LaunchTarget) -> tuple[Mount, ...]:
@@ -312,11 +321,22 @@ def job_mounts(experiment: Experiment, target: LaunchTarget) -> tuple[Mount, ...
         output = Mount(roots.output.name, OUTPUT, volume=roots.output)
     else:
         output = Mount(f"{roots.output}/{output_folder(experiment)}", OUTPUT)
+    inputs = tuple(_mount_input(source, roots.output) for source in experiment.plan.inputs)
     if target.view is not None:
-        return output, *(_mount_data(name, place) for name, place in target.view.parts)
+        return output, *(_mount_data(name, place) for name, place in target.view.parts), *inputs
     if isinstance(roots.data, Volume):
-        return output, Mount(roots.data.name, DATA, read_only=True, volume=roots.data)
-    return output, Mount(roots.data, DATA, read_only=True)
+        return output, Mount(roots.data.name, DATA, read_only=True, volume=roots.data), *inputs
+    return output, Mount(roots.data, DATA, read_only=True), *inputs
+
+
+def _mount_input(source: InputFolder, root: str | Volume) -> Mount:
+    """Return the whole output that an input is a part of, and of a volume all outputs. An engine follows links in what
+    it mounts, and jobs make links in their outputs: a part of an output may lead anywhere on the host.
+    """
+    target = f"{INPUTS}/{source.name}"
+    if isinstance(root, Volume):
+        return Mount(root.name, target, read_only=True, volume=root)
+    return Mount(f"{root}/{source.folder}", target, read_only=True)
 
 
 def _mount_data(name: str, place: str | Volume) -> Mount:
@@ -366,6 +386,7 @@ def _own_variables(bound: BoundJob) -> dict[str, str]:
         "RISEML_ATTEMPT": str(job.attempt),
         "TINI_KILL_PROCESS_GROUP": "1",
     }
+    own |= {f"RISEML_INPUT_{variable_name(name)}": path for name, path in folders.inputs}
     lineage = experiment.plan.lineage
     if lineage is not None:
         own |= {"RISEML_GENERATION": str(lineage.generation)}

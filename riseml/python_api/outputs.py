@@ -37,6 +37,10 @@ class RunOutput:
     program: Program
     identity: str  # of the experiment
 
+    def url(self, path: str = "") -> str:
+        """Return the address of a part, for `inputs` of another run: `output://4/model`."""
+        return f"output://{self.identity}/{path}" if path else f"output://{self.identity}"
+
     def files(self, folder: str = "") -> list[OutputFile]:
         """Return all files below a folder, in the order of their paths.
 

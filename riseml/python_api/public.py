@@ -11,21 +11,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from riseml.base.errors import UsageError
+from riseml.base.records import dataclass
 from riseml.base.settings import ExecutorName
 from riseml.python_api.errors import add_hints
 from riseml.python_api.function_calls import POINT, find_function, write_command, write_map_command
 from riseml.python_api.parameter_texts import list_pairs
+from riseml.python_api.predecessors import list_inputs, list_predecessors
 from riseml.python_api.program import Program, Tell, ignore_sentence
 from riseml.python_api.runs import Run
 
 if TYPE_CHECKING:
     from riseml import wire
+    from riseml.python_api.predecessors import After, Input
     from riseml.submission.config_source import ConfigSource
 
 Source = str | os.PathLike[str] | Callable[..., Any]
 """A riseml.yml, the folder of one, or a function of the project in the working directory."""
 
 _MOST_RUNS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a call says about its submission, beside riseml.yml."""
+
+    allow_env: Sequence[str]  # variables of the environment that riseml.yml may pass on
+    message: str | None  # a note on the run
+    after: list[str]  # the experiments that it waits for
+    pull: bool = False  # ask the registry for the newest image
 
 
 def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
@@ -37,6 +50,8 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
     allow_env: Sequence[str] = (),
     message: str | None = None,
     pull: bool = False,
+    after: After | Sequence[After] = (),
+    inputs: Mapping[str, Input] | None = None,
     project: str | os.PathLike[str] = ".",
     tell: Tell = ignore_sentence,
     **named: object,
@@ -60,6 +75,8 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
         allow_env: names of variables of the environment that riseml.yml may pass on.
         message: a note on the run.
         pull: ask the registry for the newest image.
+        after: what must have FINISHED before it starts: runs, or their IDs; "4:any" accepts any end of 4.
+        inputs: outputs that its jobs read, as `train.inputs`: {"model": run, "data": "output://4/data"}.
         project: with a function: the riseml.yml, or its folder, that says in which environment it runs.
         tell: takes sentences about how it goes: "Syncing project (12 kB, 3 files)...".
         named: arguments of the function.
@@ -70,7 +87,7 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
         RisemlError: as the command; its `hint` says what to do next.
     """
     with add_hints():
-        pairs = list_pairs(settings, "settings")
+        pairs = [*list_pairs(settings, "settings"), *list_inputs(inputs)]
         if callable(source):
             config = _find_config(project)
             function = find_function(source, config.project.folder)
@@ -84,7 +101,7 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
             config,
             (list_pairs(parameters, "parameters"), pairs),
             _make_program(executor, tell),
-            (allow_env, message, pull),
+            Options(allow_env, message, list_predecessors(after), pull=pull),
         )
 
 
@@ -96,6 +113,8 @@ def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and
     settings: Mapping[str, object] | None = None,
     executor: str | None = None,
     allow_env: Sequence[str] = (),
+    after: After | Sequence[After] = (),
+    inputs: Mapping[str, Input] | None = None,
     project: str | os.PathLike[str] = ".",
     tell: Tell = ignore_sentence,
 ) -> Run:
@@ -112,6 +131,8 @@ def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and
         settings: as `--set`.
         executor: see `submit`.
         allow_env: see `submit`.
+        after: see `submit`.
+        inputs: see `submit`.
         project: the riseml.yml, or its folder, that says in which environment the calls run.
         tell: see `submit`.
 
@@ -129,8 +150,9 @@ def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and
             ("train.concurrency", str(1 if concurrency is None else concurrency)),
             ("train.run", json.dumps(write_map_command(place, calls))),
         ]
-        pairs = [*list_pairs(settings, "settings"), *chosen]
-        return _submit(config, ([], pairs), _make_program(executor, tell), (allow_env, None, False))
+        pairs = [*list_pairs(settings, "settings"), *list_inputs(inputs), *chosen]
+        options = Options(allow_env, None, list_predecessors(after))
+        return _submit(config, ([], pairs), _make_program(executor, tell), options)
 
 
 def search(  # noqa: PLR0913  # as `submit`
@@ -146,6 +168,8 @@ def search(  # noqa: PLR0913  # as `submit`
     executor: str | None = None,
     allow_env: Sequence[str] = (),
     message: str | None = None,
+    after: After | Sequence[After] = (),
+    inputs: Mapping[str, Input] | None = None,
     tell: Tell = ignore_sentence,
 ) -> Run:
     """Submit a search and return its set: `run.results()` are its trials, the best one first.
@@ -166,6 +190,8 @@ def search(  # noqa: PLR0913  # as `submit`
         executor: see `submit`.
         allow_env: see `submit`.
         message: see `submit`.
+        after: see `submit`.
+        inputs: see `submit`.
         tell: see `submit`.
 
     Raises:
@@ -175,9 +201,10 @@ def search(  # noqa: PLR0913  # as `submit`
     pairs = [(f"train.search.{name}", str(value)) for name, value in keys.items() if value is not None]
     pairs += [] if concurrency is None else [("train.concurrency", str(concurrency))]
     with add_hints():
-        pairs += list_pairs(settings, "settings")
+        pairs += [*list_pairs(settings, "settings"), *list_inputs(inputs)]
         pairs += [(f"train.parameters.{name}", text) for name, text in list_pairs(parameters, "parameters")]
-        return _submit(_find_config(source), ([], pairs), _make_program(executor, tell), (allow_env, message, False))
+        options = Options(allow_env, message, list_predecessors(after))
+        return _submit(_find_config(source), ([], pairs), _make_program(executor, tell), options)
 
 
 def get(identity: int | str) -> Run:
@@ -189,7 +216,7 @@ def get(identity: int | str) -> Run:
     Raises:
         NotFound: there is none.
     """
-    from riseml.cli.arguments import check_identities, find_identity
+    from riseml.client.identities import check_identities, find_identity
 
     with add_hints():
         if isinstance(identity, bool) or not isinstance(identity, int | str):
@@ -272,7 +299,7 @@ def _submit(
     source: ConfigSource,
     pairs: tuple[list[tuple[str, str]], list[tuple[str, str]]],
     program: Program,
-    options: tuple[Sequence[str], str | None, bool],
+    options: Options,
 ) -> Run:
     from riseml.base.annotations import read_text
     from riseml.submission.submitting import (
@@ -282,14 +309,17 @@ def _submit(
         submit_once,
     )
 
-    allowed, message, pull = options
+    allowed = options.allow_env
+    message = options.message
     if isinstance(allowed, str):
         raise UsageError("allow_env is a text", f'write allow_env=["{allowed}"]')
     if message is not None and not (isinstance(message, str) and message.strip()):
         raise UsageError(f"message is {message!r}", "write what the run is for, or leave message out")
-    submission = prepare_submission(program, source, *pairs, pull=pull)
+    submission = prepare_submission(program, source, *pairs, pull=options.pull)
     if message is not None:
         submission["annotation"] = {"note": read_text("note", message)}
+    if options.after:
+        submission["after"] = options.after
     confirm_environment(program, source, submission, list(allowed))
     with closing(send_with_revision(program, source, submission, quiet=False)) as client:
         return Run(program, submit_once(client, submission)["id"])

@@ -85,7 +85,7 @@ def load_results(
     Raises:
         RisemlError: as the command; its `hint` says what to do next.
     """
-    from riseml.cli.arguments import find_identity
+    from riseml.client.identities import find_identity
 
     query: dict[str, object] = {"where": [where] if isinstance(where, str) else list(where), "sort": sort}
     with add_hints():
@@ -105,7 +105,7 @@ def _choose_experiments(identities: Sequence[object], project: str | None) -> di
         if isinstance(identity, bool) or not isinstance(identity, int | str):
             hint = f'write results("{identity}"): as numbers, 144.1 and 144.10 are one'
             raise UsageError(f"an ID is a whole number or a text, not {identity!r}", hint)
-    from riseml.cli.arguments import check_identities
+    from riseml.client.identities import check_identities
 
     check_identities(map(str, identities))
     return {"of": [str(identity) for identity in identities]}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from riseml.base.consent import make_process_refusal
 from riseml.base.records import dataclass
 from riseml.submission.local_server import connect_client
+from riseml.submission.predecessors import name_predecessors
 from riseml.submission.project_sync import ProjectSync
 from riseml.submission.submitting import tell_exceptions
 
@@ -48,6 +49,7 @@ def make_dry_run(submitter: Submitter, source: ConfigSource, submission: wire.Su
         server = client.get_server()
         if client.has_snapshot(snapshot.digest):
             submission["snapshot"] = snapshot.digest
+        name_predecessors(client, submission)
         plan = client.plan_submission(submission)
         address = str(client.address)
     if settings.executor not in (None, server["executor"]):

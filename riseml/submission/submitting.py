@@ -11,6 +11,7 @@ from riseml.base.errors import UsageError
 from riseml.files.project.messages import format_path
 from riseml.submission.config_source import ConfigSource, check_config_source
 from riseml.submission.passed_variables import take_variables
+from riseml.submission.predecessors import name_predecessors
 from riseml.submission.project_sync import ProjectSync
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def send_project(
     client = connect_to_run(submitter)
     try:
         submitter.messages.print_notes(filter(None, [client.recall_server()["note"]]))
+        name_predecessors(client, submission)
         client.check_submission(submission)
         submission["snapshot"] = sync.send_files(client, listing, quiet=quiet)
     except BaseException:

@@ -113,6 +113,8 @@ class ExperimentView(TypedDict):
     # What is probably wrong while it runs; empty in lists of experiments, and for a set. Older servers do not say.
     remarks: NotRequired[list[RemarkView]]
     search: SearchView | None  # the search that chooses the points of a set
+    # What must have ended before it starts: `4`; `4:any`, however 4 ended. Without what the caller does not see
+    after: NotRequired[list[str]]  # of a set, that of each of its experiments; older servers do not say
     notes: list[str]  # remarks about its riseml.yml
     saved: SavedSummary | None  # the state of the last copy into its store; None: nothing is saved, and in lists
     written: WrittenView | None  # None: the jobs wrote nothing outside of OUTPUT_DIR, or run; and in lists

@@ -81,4 +81,6 @@ class Submission(TypedDict):
     git: NotRequired[GitState]  # without it: the project is in no git repository
     pinned: NotRequired[Annotated[list[PinnedImage], MaxLen(100)]]  # the jobs run these, whatever the names mean now
     annotation: NotRequired[RunAnnotation]  # what the user says about the run
+    # what must have ended before it starts: `4`; `4:any`, however 4 ended. Outputs that it reads need no entry
+    after: NotRequired[Annotated[list[Annotated[str, MaxLen(100)]], MaxLen(100)]]
     rerun_of: NotRequired[Name]  # the experiment that this one repeats

@@ -11,9 +11,9 @@ import typer
 from riseml.base.annotations import read_text
 from riseml.base.errors import UsageError
 from riseml.base.names import looks_like_id
-from riseml.cli.arguments import find_identity
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.output.text import clean_text, count_noun
+from riseml.client.identities import find_identity
 
 if TYPE_CHECKING:
     from riseml import wire

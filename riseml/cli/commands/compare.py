@@ -30,8 +30,8 @@ def compare_experiments(
     What is the same is not shown. riseml.yml is compared as resolved: with defaults, and with what -p and --set have
     changed. Of the project's files the command names those that differ. A metric has its last value.
     """
-    from riseml.cli.arguments import check_identities, find_identity
     from riseml.cli.output.comparison_view import list_comparison
+    from riseml.client.identities import check_identities, find_identity
 
     command: CommandContext = context.obj
     if every and json:

@@ -364,21 +364,21 @@ def _fetch_list(command: CommandContext, client: Client, choice: ListChoice, *, 
         lines = ["There is no experiment; `riseml status --archived` lists archived ones, too."]
     else:
         lines = ["No experiment is running; `riseml status -a` lists all."]
-    lines += [clean_text(message) for message in find_swarm_troubles(experiments)]
+    lines += [clean_text(message) for message in list_waits(experiments)]
     if older:
         lines = [*lines, f"These are the newest {choice.most:,}; `--last N` lists more of them."]
     return ViewContent({"experiments": experiments}, lines, final=False)
 
 
-def find_swarm_troubles(experiments: Sequence[wire.ExperimentView]) -> list[str]:
-    """Return why experiments wait for a leader of the swarm of their hosts, each reason once."""
+def list_waits(experiments: Sequence[wire.ExperimentView]) -> list[str]:
+    """Return which experiments wait for others, and why some wait for a leader of the swarm of their hosts."""
     singles = [single for experiment in experiments for single in (experiment, *experiment["experiments"])]
-    waiting = (
-        experiment["message"]
-        for experiment in singles
-        if experiment["reason"] == "NO_LEADER" and experiment["state"] == "PENDING"
-    )
-    return list(dict.fromkeys(filter(None, waiting)))
+    waits = [
+        f"{single['id']} {single['message']}" if single["reason"] == "AFTER" else single["message"]
+        for single in singles
+        if single["reason"] in ("AFTER", "NO_LEADER") and single["state"] == "PENDING"
+    ]
+    return list(dict.fromkeys(filter(None, waits)))
 
 
 def _fetch_pages(client: Client, choice: ListChoice) -> tuple[list[wire.ExperimentView], bool]:

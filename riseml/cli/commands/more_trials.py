@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from riseml.base.consent import PassedVariable
 from riseml.base.errors import UsageError
-from riseml.cli.arguments import check_identities, find_identity
 from riseml.cli.output.text import clean_text
+from riseml.client.identities import check_identities, find_identity
 from riseml.submission.passed_variables import take_variables
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.base.errors import Conflict, UsageError
-from riseml.cli.arguments import find_identity, parse_pairs
+from riseml.cli.arguments import parse_pairs
 from riseml.cli.commands.options import FileOption, JsonOption, ParameterOption, SettingOption
 from riseml.cli.commands.tensorboard import OpenOption, PortOption
 from riseml.cli.commands.train import (
@@ -20,6 +20,7 @@ from riseml.cli.commands.train import (
     submit_experiment,
 )
 from riseml.cli.output.style import ENDED_STATES
+from riseml.client.identities import find_identity
 from riseml.submission.config_source import read_config_source
 from riseml.submission.submitting import confirm_environment, send_project
 

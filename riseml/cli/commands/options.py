@@ -40,6 +40,14 @@ MessageOption = Annotated[
     str | None,
     typer.Option("-m", "--message", metavar="TEXT", help="Say what the run is for: its note, in Markdown."),
 ]
+AfterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--after",
+        metavar="ID",
+        help="Start when ID has FINISHED, or with ID:any when it has ended in any way; repeatable.",
+    ),
+]
 ParameterOption = Annotated[
     list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter; repeatable.")
 ]

@@ -10,8 +10,8 @@ import typer
 
 from riseml.base.errors import EngineError, Refused, UsageError
 from riseml.base.records import dataclass
-from riseml.cli.arguments import check_identities, find_identity
 from riseml.cli.commands.options import JsonOption
+from riseml.client.identities import check_identities, find_identity
 
 if TYPE_CHECKING:
     from riseml import wire

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riseml.base.errors import UsageError
-from riseml.cli.arguments import check_identities, find_identity
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.output.style import ENDED_STATES
 from riseml.cli.output.text import clean_text, count_noun
+from riseml.client.identities import check_identities, find_identity
 
 if TYPE_CHECKING:
     from riseml import wire

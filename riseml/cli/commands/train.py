@@ -15,6 +15,7 @@ from riseml.base.records import dataclass
 from riseml.cli.arguments import parse_pairs
 from riseml.cli.commands.more_trials import add_trials, check_trials
 from riseml.cli.commands.options import (
+    AfterOption,
     FileOption,
     JsonOption,
     LongLogOption,
@@ -25,6 +26,7 @@ from riseml.cli.commands.options import (
 from riseml.cli.context import CommandContext, Exit
 from riseml.cli.output.text import clean_text, count_noun
 from riseml.submission.config_source import ConfigSource, read_config_source
+from riseml.submission.predecessors import check_predecessors
 from riseml.submission.submitting import (
     Pairs,
     confirm_environment,
@@ -78,6 +80,7 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     parameters: ParameterOption = None,
     settings: SettingOption = None,
     message: MessageOption = None,
+    after: AfterOption = None,
     long: LongLogOption = False,
     pull: Annotated[bool, typer.Option("--pull", help="Ask the registry for the newest image.")] = False,
     executor: ExecutorOption = None,
@@ -90,12 +93,14 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     The command asks once, on a terminal, before it sends variables of your environment (`env: [NAME]`), and before
     jobs run as processes because no engine answers. Elsewhere, and with --json, it refuses with exit code 4.
 
+    With --after the run waits for other experiments, and fails when one of them does not finish.
+
     The exit code is 0 when it finished, 1 when it failed, 130 when it was killed. Ctrl-C leaves the log; it goes on.
     """
     command: CommandContext = replace(context.obj, asks=context.obj.asks and not json)  # --json asks no questions
     display = Shown(detach=detach, json=json, long=long)
     if identity is not None or trials is not None:
-        new = (file, dry_run, parameters, settings, pull, executor, message)
+        new = (file, dry_run, parameters, settings, pull, executor, message, after)
         _add_trials(command, check_trials(identity, trials, new), display, allow_env or [])
         return
     if executor is not None:
@@ -103,7 +108,10 @@ def train_project(  # noqa: PLR0913  # one parameter for each option of the comm
     source = read_config_source(command.folder, file)
     pairs = parse_pairs(parameters or [], "-p"), parse_pairs(settings or [], "--set")
     note = None if message is None else read_message(message)
+    predecessors = check_predecessors(after or [], "--after")
     submission = prepare_run(command, source, *pairs, pull=pull)
+    if predecessors:
+        submission["after"] = predecessors
     if note is not None:
         submission["annotation"] = {"note": note}
     if dry_run:

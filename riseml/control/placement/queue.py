@@ -118,6 +118,8 @@ def waits_for_place(experiment: Experiment) -> bool:
     """Return True when an experiment lacks only its place."""
     if experiment.placed_at is not None or experiment.verdict is not None or experiment.state in TERMINAL:
         return False
+    if experiment.awaits_others:
+        return False
     if experiment.state is State.PENDING:  # it was in the queue before, so its environment was ready
         return True
     return all(job.state is State.FINISHED for job in experiment.jobs if job.part is JobDuty.PREPARES)
@@ -151,7 +153,7 @@ def _count_hours_ahead(experiments: Iterable[Experiment], team: QuotaRules) -> I
     older: dict[str, dict[int, float]] = {}  # hours of older experiments by user and priority
     members: Counter[int] = Counter()
     for experiment in experiments:  # oldest first
-        if experiment.state in TERMINAL:
+        if experiment.state in TERMINAL or experiment.awaits_others:
             continue
         user = experiment.owner.user
         priority = experiment.plan.policy.priority
@@ -171,7 +173,7 @@ def _rank_waiting(experiments: Iterable[Experiment]) -> Iterator[tuple[QueueRank
     older: dict[str, dict[int, int]] = {}  # number of older experiments by user and priority
     members: Counter[int] = Counter()
     for experiment in experiments:  # oldest first
-        if experiment.state in TERMINAL:
+        if experiment.state in TERMINAL or experiment.awaits_others:
             continue
         priority = experiment.plan.policy.priority
         counts = older.setdefault(experiment.owner.user, {})

@@ -25,6 +25,7 @@ from riseml.planning.launch import job_addresses
 from riseml.server.clock import now
 from riseml.server.hosts.observe import make_observation
 from riseml.server.log_line import write_line
+from riseml.server.predecessor_states import find_lost_inputs, observe_predecessors
 from riseml.server.reconcile.decision_log import describe_hosts, describe_pass, describe_swarm
 from riseml.server.reconcile.last_signs import LastSigns
 from riseml.server.reconcile.lost_losses import find_not_finite
@@ -141,8 +142,11 @@ class ControlLoop(threading.Thread):
         present = {container.id for host in hosts.values() for container in host.containers.values()}
         services.loops.pump.drop_followers(frozenset(present))
         services.watchers.progress.drop_jobs(services.loops.pump.list_followed())
+        predecessors = observe_predecessors(world, services.stores)
         observation = replace(
             make_observation(services.hosts, services.stores.drained, hosts, moment),
+            predecessors=predecessors,
+            lost_inputs=find_lost_inputs(world, predecessors, services.hosts),
             busy=pending,
             problems=services.loops.tracker.list_failures(moment),
             team=None if services.team is None else services.team.ledger.read_rules(world.experiments, moment),

@@ -19,6 +19,7 @@ from riseml.spec.config.search_section import read_search
 from riseml.spec.config.secret_files import read_secret_files
 from riseml.spec.config.sections import (
     read_data,
+    read_inputs,
     read_jax,
     read_metrics,
     read_notify,
@@ -116,6 +117,7 @@ def _read_policy(file: SourceFile) -> RunPolicy:
         retry=_read_retry(file),
         metrics=read_metrics(file),
         data=read_data(file),
+        inputs=read_inputs(file),
         notify=read_notify(file),
         save=read_save(file),
         variables=read_variable_names(file),

@@ -1,4 +1,4 @@
-"""The sections of riseml.yml that have a few keys each: data, metrics, notify, save, and those of the frameworks.
+"""The sections of riseml.yml that have a few keys each: data, inputs, metrics, notify, save, and of the frameworks.
 
 The warnings of `shell: sh` are here, too.
 """
@@ -21,6 +21,7 @@ from riseml.spec.config.types import (
     DataSource,
     Distributed,
     Goal,
+    InputSource,
     MetricCondition,
     NanRule,
     NotifySection,
@@ -38,6 +39,8 @@ from riseml.spec.config.types import (
 from riseml.spec.scalars.bash_words import find_bash_words
 from riseml.spec.scalars.data_url import OBJECT_STORES, parse_data_url
 from riseml.spec.scalars.globs import parse_glob, refuse_alternatives
+from riseml.spec.scalars.input_url import parse_input_url
+from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.texts import NO_METRIC_NAME, BadText, quote_text
 from riseml.spec.yaml.document import ScalarNode, find_word_position
 from riseml.spec.yaml.problems import KeyPath, Severity, make_problem
@@ -45,6 +48,7 @@ from riseml.spec.yaml.values import SourceFile, read_section
 
 _TRAIN: KeyPath = ("train",)
 _DATA: KeyPath = ("train", "data")
+_INPUTS: KeyPath = ("train", "inputs")
 _METRICS: KeyPath = ("train", "metrics")
 _NOTIFY: KeyPath = ("train", "notify")
 _ON: KeyPath = ("train", "on")
@@ -86,6 +90,25 @@ def read_data(file: SourceFile) -> tuple[DataSource, ...]:
             file.refuse((*entry, "to"), problem, "give each entry a folder of its own")
             continue
         sources[folder] = DataSource(str(url), folder)
+    return tuple(sources.values())
+
+
+def read_inputs(file: SourceFile) -> tuple[InputSource, ...]:
+    """Return the outputs of other experiments that the jobs read, in the order of the file; problems go to `file`."""
+    sources: dict[str, InputSource] = {}
+    for path, address in file.items_at(_INPUTS).items():
+        name = str(path[-1])
+        try:
+            url = parse_input_url(str(address))
+        except BadText as bad:
+            file.refuse(path, bad.problem, bad.hint)
+            continue
+        variable = variable_name(name)
+        if variable in sources:
+            problem = f"{sources[variable].name} has the same variable, RISEML_INPUT_{variable}"
+            file.refuse_key(path, problem, "give each input a name of its own")
+            continue
+        sources[variable] = InputSource(name, str(url))
     return tuple(sources.values())
 
 

@@ -445,6 +445,14 @@ class DataSource:
     folder: str  # its name below the data folder of the jobs
 
 
+@dataclass(frozen=True, slots=True)
+class InputSource:
+    """One entry of `inputs`: a part of the output of another experiment, or of a set."""
+
+    name: str  # as in the variable of the jobs: `model` is RISEML_INPUT_MODEL
+    url: str  # as written, and checked: `output://4/model`
+
+
 DEFAULT_EVERY = 300.0
 """Seconds between two copies of an output."""
 
@@ -471,6 +479,7 @@ class RunPolicy:
     priority: int = 0  # a higher one starts first
     metrics: tuple[tuple[str, str], ...] = ()  # names, and the patterns that find their values in lines of output
     data: tuple[DataSource, ...] = ()  # what is fetched before the jobs start; empty: they see the whole data folder
+    inputs: tuple[InputSource, ...] = ()  # outputs of other experiments that the jobs read
     store: str = ""  # the store of stores.yml whose keys jobs get; empty: none
     notify: NotifySection | None = None  # None: webhooks get only what the user's notify.yml chooses
     save: SaveSection | None = None  # where the output is copied; None: nowhere

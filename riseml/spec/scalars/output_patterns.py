@@ -11,7 +11,23 @@ from riseml.spec.scalars.texts import BadText, quote_text
 _HINT = "write it as below the working folder: `runs`, `*.pt`; or begin it with ~/ or /"
 _GLOB = frozenset("*?[")
 _SYSTEM = frozenset(
-    {"bin", "boot", "data", "dev", "etc", "lib", "lib64", "output", "outputs", "proc", "run", "sbin", "sys", "usr"}
+    {
+        "bin",
+        "boot",
+        "data",
+        "dev",
+        "etc",
+        "inputs",
+        "lib",
+        "lib64",
+        "output",
+        "outputs",
+        "proc",
+        "run",
+        "sbin",
+        "sys",
+        "usr",
+    }
 )
 """Folders below / of the system, or that riseml mounts."""
 

@@ -44,7 +44,7 @@ _PLACES = (
     ("train.search.goal", "smallerisbetter direction"),
     ("train.search.max_failed", "maxfailedtrialcount"),
     ("train.concurrency", "parallelism maxconcurrenttrials paralleltrialcount maxparallel njobs"),
-    ("train.data", "filemounts datasets inputs"),
+    ("train.data", "filemounts datasets"),
     ("train.save", "checkpointstorage checkpoints"),
     ("train.outputs", "artifacts outputfiles"),
     ("train.notify", "webhooks notifications alerts logpolicies"),

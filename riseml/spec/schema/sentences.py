@@ -55,6 +55,7 @@ _FORMATS = {
     "secret-file": "the name of a file",
     "value": "a text, a number, true, false, or `{secret: NAME}`",
     "data-url": "an address",
+    "input-url": "the output of an experiment, such as output://4/model",
     "user-id": "a uid, or a map with uid and gid",
 }
 _PATTERNS = {
@@ -75,6 +76,7 @@ _PATTERNS = {
     "metric": NO_METRIC_NAME,
     "variable-name": ("{} is not the name of a variable", "use letters, digits and _; or write false for none"),
     "data-folder": ("{} is not the name of a folder", "use letters, digits, . _ and -; begin with a letter or digit"),
+    "inputs": ("{} is not the name of an input", "begin with a letter; use letters, digits, _ and -"),
     "notify-event": (
         "{} is neither an end nor a condition",
         "write finished, failed, killed, remark, or a metric such as `accuracy > 0.95`",

@@ -15,7 +15,7 @@ from riseml.base.names import HostName
 from riseml.base.states import TERMINAL, Network
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
-from riseml.model import Capacity, Experiment, Gpu, HostObservation, Image, Lineage, Plan
+from riseml.model import Capacity, Experiment, Gpu, HostObservation, Image, Lineage, Plan, Predecessor
 from riseml.spec.config.types import Resources, Retry, RetryScope, SaveSection
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.laws import Laws, count_attempts
@@ -48,6 +48,9 @@ SHAPES: tuple[dict[str, Resources], ...] = (
     {"train": T4},
     {"master": T4, "ps.1": CPU},
 )
+_ONE = Predecessor(1, "paul", 1)
+WAITS = {"end": replace(_ONE, accepts_any_end=True), "success": _ONE, "output": replace(_ONE, has_input=True)}
+"""What a later experiment may want of the one before it."""
 MOST = 5
 QUIET = 24
 """Passes without news after which the loop must be at rest."""
@@ -116,12 +119,13 @@ class History:
         retries=choice(0, 1, 2),
         role=flag(),
         user=choice("paul", "anna"),
+        waits=choice(None, None, None, None, *WAITS),
     )
-    def submit(self, shape: int, retries: int, role: bool, user: str) -> None:  # noqa: FBT001  # drawn, not passed
-        self._submit(shape, retries, user, role=role)
+    def submit(self, shape: int, retries: int, role: bool, user: str, waits: str | None) -> None:  # noqa: FBT001  # drawn, not passed
+        self._submit(shape, retries, user, role=role, waits=waits)
         self._turn()
 
-    def _submit(self, shape: int, retries: int, user: str, *, role: bool) -> None:
+    def _submit(self, shape: int, retries: int, user: str, *, role: bool, waits: str | None = None) -> None:
         identity = len(self.simulation.stored) + 1
         if identity <= MOST:
             needs = SHAPES[shape]
@@ -135,6 +139,9 @@ class History:
                 plan = replace(plan, role_images=(("worker", Image("other", ("pip install b",), (), "cd" * 32)),))
             if identity % 2:
                 plan = change_policy(plan, save=SaveSection("s3://runs", every=3.0, restore=identity > 1))
+            if waits is not None:
+                before = replace(WAITS[waits], record=identity - 1, number=identity - 1)
+                plan = replace(plan, after=(before,))
             if identity in (2, 3):
                 plan = replace(plan, lineage=Lineage(2, parent=1, parent_record=1))
             self.simulation.submit(self.make_experiment_of(user, identity, plan))

@@ -34,6 +34,8 @@ Laws:
 26. No pass gives an experiment a place beyond the quota of its user or of its team project.
 27. An experiment that borrows starts only while none of another user waits for room, and nothing that runs is stopped
     for a quota.
+28. An experiment gets its first place only after all that it waits for has ended, and has FINISHED where it must have;
+    where its input is read, nothing is left of it on any host. Else it ends without a place.
 
 Invariants:
  I1. No accepted experiment is lost or stuck.
@@ -118,6 +120,7 @@ class Laws(Witness):
             self._is_saved(new, seen)
         if takes_place(old, new):
             self._place_is_allowed(new, seen)
+            self._predecessors_have_ended(new)
             self._quotas_hold(new, seen)
         for before, after in zip(old.jobs, new.jobs, strict=True):
             self._job_goes_on(before, after, new)
@@ -364,6 +367,14 @@ class Laws(Witness):
             assert not seen.hosts[new.network_host].leaderless, "22: no network can be made now"
         else:
             assert new.network is Network.HOST
+
+    def _predecessors_have_ended(self, new: Experiment) -> None:
+        """28, by the records as they are stored, and not as the pass saw them."""
+        for one in new.plan.after if new.started_at is None else ():
+            found = self.simulation.stored[one.record]
+            assert found.state in TERMINAL, f"28: {new.id} starts, and {found.id} goes on"
+            assert one.accepts_any_end or found.state is State.FINISHED, f"28: {new.id} starts, and {found.id} failed"
+            assert found.closed or not one.has_input, f"28: {new.id} reads what {found.id} may still write"
 
     def _quotas_hold(self, new: Experiment, seen: Observation) -> None:
         """26, 27: the amounts are added up from the plans here, and not as the loop does it."""

@@ -9,7 +9,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from riseml.base.states import TERMINAL, JobDuty, State, Wanted
-from riseml.control import converge, decide, images, networks, observation, quotas, saving, settle, verdict
+from riseml.control import (
+    converge,
+    decide,
+    images,
+    networks,
+    observation,
+    predecessors,
+    quotas,
+    saving,
+    settle,
+    verdict,
+)
 from riseml.control.actions import Action, PrepareHost, ReleaseHost, StartJob
 from riseml.control.placement import candidates, fit, place, reserve, room
 from riseml.control.placement.candidates import HostExclusion
@@ -329,6 +340,25 @@ def inherit_nothing(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda host, experiment, parent: None
 
 
+def wait_for_no_other(original: Callable[..., Experiment]) -> Callable[..., Experiment]:
+    return lambda experiment, seen: experiment
+
+
+def forgive_predecessors(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda experiment, seen: None
+
+
+def read_unfinished_outputs(original: Callable[..., bool]) -> Callable[..., bool]:
+    def mutant(predecessor: Any, seen: Any) -> bool:
+        return original(replace(predecessor, has_input=False), replace(seen, predecessors=_without_inputs(seen)))
+
+    return mutant
+
+
+def _without_inputs(seen: Any) -> dict[Any, Any]:
+    return {replace(one, has_input=False): found for one, found in seen.predecessors.items()}
+
+
 def find_no_swarm_without_a_leader(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda hosts: []
 
@@ -406,6 +436,9 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
         (room, "list_leaderless", find_no_swarm_without_a_leader),
     ),
     "the head keeps hosts that it does not need": ((reserve.Reserve, "delays_nothing", keep_every_host_for_the_head),),
+    "predecessors are passed over": ((decide, "hold_back", wait_for_no_other),),
+    "failed predecessors are passed over": ((verdict, "find_lost_predecessor", forgive_predecessors),),
+    "inputs are read while they are written": ((predecessors, "_has_ended", read_unfinished_outputs),),
     "every pass restarts the grace": ((decide, "_limit_future_job_times", restart_graces),),
 }
 

@@ -29,7 +29,7 @@ from riseml.control.actions import (
 )
 from riseml.control.decide import Decision, changes_to_save, decide, takes_place
 from riseml.control.images import awaited_images, choose_image, list_resolved
-from riseml.control.observation import NEVER_SAVED, Observation, SaveObservation
+from riseml.control.observation import NEVER_SAVED, Observation, PredecessorObservation, SaveObservation
 from riseml.control.quotas import QuotaRules
 from riseml.control.saving import find_attempt
 from riseml.executors.base import BuildRequest, Cancellation, HostSetup, ImageMissing, SubnetTaken
@@ -45,6 +45,7 @@ from riseml.model import (
     Owner,
     Plan,
     PlannedJob,
+    Predecessor,
     World,
 )
 from riseml.planning.launch import LaunchTarget, StorageRoots, make_launch
@@ -102,6 +103,7 @@ class Simulation:
     saves: dict[int, SaveObservation] = field(default_factory=dict)  # id of an experiment -> its copies
     filled: dict[int, int] = field(default_factory=dict)  # id of an experiment -> the attempt that its output is for
     inherited: dict[int, set[HostName]] = field(default_factory=dict)  # id of a trial -> hosts with its parent's files
+    lost_inputs: dict[int, str] = field(default_factory=dict)  # ids of experiments without their inputs, and why
     last_used: dict[int, datetime] = field(default_factory=dict)  # id of a companion -> its last use
     last_signs: dict[JobKey, datetime] = field(default_factory=dict)  # jobs without a recorded end -> their last signs
     team: QuotaRules | None = None  # quotas and usage; None: the server has one user
@@ -177,10 +179,18 @@ class Simulation:
             saves=dict(self.saves),
             inherited=frozenset(one.id for one in self.open.values() if self._has_inherited(one)),
             filled=frozenset(one.id for one in self.open.values() if self.filled.get(one.id) == find_attempt(one)),
+            predecessors=self.observe_predecessors(),
+            lost_inputs=dict(self.lost_inputs),
             team=self.team,
             last_used=dict(self.last_used),
             last_signs=dict(self.last_signs),
         )
+
+    def observe_predecessors(self) -> dict[Predecessor, PredecessorObservation]:
+        """Return the states of what experiments wait for, as the store has them."""
+        waited = {predecessor for experiment in self.open.values() for predecessor in experiment.plan.after}
+        found = {one: self.stored[one.record] for one in waited if one.record in self.stored}
+        return {one: PredecessorObservation(e.state, e.message, e.closed) for one, e in found.items()}
 
     def turn(self, crash: Callable[[str], None] | None = None, seconds: float = 1.0) -> Decision:
         """Run one pass, `seconds` after the last one; `crash` is called after every step and may raise.

@@ -13,7 +13,7 @@ from riseml.frameworks.base import Binding, Framework
 from riseml.frameworks.registry import FRAMEWORKS
 from riseml.job_programs import add_report_module
 from riseml.job_programs.group_shell import wait_for_group
-from riseml.model import Experiment, Image, Job, Launch, Lineage, Mount, Plan
+from riseml.model import Experiment, Image, InputFolder, Job, Launch, Lineage, Mount, Plan
 from riseml.planning.launch import (
     LaunchTarget,
     StorageRoots,
@@ -29,12 +29,15 @@ from riseml.planning.launch import (
 from riseml.planning.plan import make_next_attempt
 from riseml.spec.config.parameters import FRAMEWORK_VARIABLES, RESERVED_VARIABLES, RISEML_VARIABLES, is_set_by_riseml
 from riseml.spec.config.types import Limits, Resources, RunPolicy, Tracker
+from riseml.spec.pool.types import Volume
 from riseml.spec.scalars.placeholders import variable_name
 from riseml.spec.scalars.role_names import list_role_variables
 from tests.unit.control.simulation import change_policy, make_experiment, make_plan
 
 HOST = LaunchTarget("5e7a", StorageRoots("/home/paul/output", "/home/paul/data", "/home/paul"))
 BARE = replace(HOST, contained=False)
+VOLUME = Volume("runs")
+ON_VOLUME = replace(HOST, roots=replace(HOST.roots, output=VOLUME))
 OUTPUT, DATA = "/home/paul/output/paul/toaster/4", "/home/paul/data"
 DEFAULTS = {"PYTHONUNBUFFERED": "1", "HOME": "/tmp/home", "USER": "paul", "LOGNAME": "paul"}
 
@@ -289,6 +292,30 @@ def test_a_trial_of_a_population_knows_its_generation_and_its_parent() -> None:
         variables = dict(job_variables(bind_job(trial, job_of(trial, "train"))))
         names = ("RISEML_GENERATION", "RISEML_PARENT")
         assert {name: variables[name] for name in names if name in variables} == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "mount"),
+    [
+        (HOST, "/inputs/model/a/b", Mount("/home/paul/output/paul/toaster/4", "/inputs/model", read_only=True)),
+        (BARE, "/home/paul/output/paul/toaster/4/a/b", None),
+        (ON_VOLUME, "/inputs/model/paul/toaster/4/a/b", Mount("runs", "/inputs/model", read_only=True, volume=VOLUME)),
+    ],
+)
+def test_a_job_finds_an_input_and_a_container_cannot_write_to_it(
+    target: LaunchTarget, path: str, mount: Mount | None
+) -> None:
+    """The mount is the output that riseml itself has made: a part of it may be a link of a job to anywhere."""
+    experiment = make("train")
+    part = InputFolder("model", "paul/toaster/4", "a/b")
+    whole = InputFolder("whole-set", "paul/toaster/144")
+    started = launch(replace(experiment, plan=replace(experiment.plan, inputs=(part, whole))), "train", target)
+    variables = dict(started.environment)
+    assert variables["RISEML_INPUT_MODEL"] == path
+    assert variables["RISEML_INPUT_WHOLE_SET"].endswith(("/144", "/inputs/whole-set"))
+    mounted = [one for one in started.mounts if one.target.startswith("/inputs/")]
+    assert mount in mounted if target.contained else started.environment and mount is None
+    assert all(one.read_only for one in mounted)
 
 
 def test_a_job_that_is_not_planned_is_an_error() -> None:

@@ -15,6 +15,7 @@ from riseml.base.states import JobDuty, State
 from riseml.control.explain import explain_experiment
 from riseml.control.observation import Observation
 from riseml.control.placement.place import place_gangs
+from riseml.control.predecessors import hold_back
 from riseml.control.visible_names import name_seen
 from riseml.files.storage.outputs import show_output
 from riseml.model import Caller, Experiment, HostObservation, Image, Job, Owner, Plan, PlannedJob, World, resolve_base
@@ -35,6 +36,7 @@ from riseml.server.api.views.objective_view import show_goal, show_objectives
 from riseml.server.hosts.environment_review import review_environment
 from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.observe import make_observation, observe_environment
+from riseml.server.predecessor_states import observe_predecessors
 from riseml.server.services import DataServices, Services, Stores
 from riseml.spec.config.types import Spec
 
@@ -56,6 +58,8 @@ def show_plan(
     }
     experiments = _make_experiments(planned, caller.owner, services.stores, moment)
     world, observation = _add_to_world(experiments, services, images[first.image].hosts, moment)
+    observation = replace(observation, predecessors=observe_predecessors(world, services.stores))
+    world = World(tuple(hold_back(experiment, observation) for experiment in world.experiments))
     world = replace(place_gangs(world, observation), reader=caller)
     candidates = world.experiments[-len(planned.plans) :]
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from riseml import wire
@@ -27,6 +27,7 @@ from riseml.planning.repetition import add_seed, find_first_seed
 from riseml.planning.template import check_values
 from riseml.planning.trial_plan import make_templates, plan_trial
 from riseml.searches.propose import choose_first_point
+from riseml.server.api.submissions.predecessors import PredecessorFinder
 from riseml.server.api.submissions.team_checks import check_for_team, find_holder, find_project_spaces
 from riseml.server.clock import now
 from riseml.server.hosts.environment_review import review_environment
@@ -77,20 +78,19 @@ def plan_submission(submission: wire.Submission, caller: Caller, services: Servi
         spaces = find_project_spaces(caller, services.hosts)
         manifest = services.stores.snapshots.load_manifest(snapshot, spaces)
     planned = _plan(submission, spec, replace(manifest, holder=find_holder(spec.project, caller, services.hosts)))
-    if caller.project is not None:
-        planned = _bind_plans(planned)
+    planned = _change_plans(planned, PredecessorFinder(caller, services).add_to_plans(submission, planned.plans))
+    if caller.project is not None:  # its key is bound: the jobs get the secrets of the project alone
+        planned = _change_plans(planned, lambda plan: replace(plan, bound=True))
     check_for_team(planned.list_plans(), planned.resolved, caller, services)
     return planned
 
 
-def _bind_plans(planned: Planned) -> Planned:
-    """Return what a key that is bound to a team project submits: it gets the secrets of the project alone."""
-    plans = tuple(replace(plan, bound=True) for plan in planned.plans)
+def _change_plans(planned: Planned, change: Callable[[Plan], Plan]) -> Planned:
+    """Return a submission with all its plans changed, also those of later trials."""
     search = planned.search
     if search is not None:
-        templates = tuple((point, replace(plan, bound=True)) for point, plan in search.templates)
-        search = replace(search, templates=templates)
-    return replace(planned, plans=plans, search=search)
+        search = replace(search, templates=tuple((point, change(plan)) for point, plan in search.templates))
+    return replace(planned, plans=tuple(map(change, planned.plans)), search=search)
 
 
 def _plan(submission: wire.Submission, spec: Spec, manifest: Manifest) -> Planned:

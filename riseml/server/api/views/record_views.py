@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Literal, TypedDict
@@ -13,7 +13,7 @@ from riseml.base.names import CanonicalId, name_for_reader, show_framework
 from riseml.base.records import dataclass
 from riseml.base.roles import Scope
 from riseml.base.states import SENTENCES, TERMINAL, CompanionKind, Reason, State
-from riseml.control.permissions import may_change
+from riseml.control.permissions import may_change, may_see
 from riseml.control.rollup import find_failed_job, find_usual_failure, roll_up_set
 from riseml.control.search_steps import find_search_failure
 from riseml.control.settle import signal_name
@@ -158,6 +158,7 @@ def show_experiment(
         "output": "" if experiment.reads else _name_output(experiment, output, caller),
         "exit_code": exit_code_of(experiment),
         "closed": experiment.closed,
+        "after": list(_list_predecessors(experiment, caller)),
         "jobs": [show_job(experiment, job, caller) for job in jobs],
         "experiments": [],
         "search": None,
@@ -184,6 +185,15 @@ def may_change_record(caller: Caller, user: str, team_project: str | None) -> bo
 
 def _choose_reader(experiment: Experiment, caller: Caller | None) -> str:
     return experiment.owner.user if caller is None else caller.user
+
+
+def _list_predecessors(experiment: Experiment, caller: Caller | None) -> Iterator[str]:
+    """Yield what an experiment waits for, or has waited for, without what the caller does not see."""
+    reader = experiment.owner.user if caller is None else caller.user
+    for predecessor in experiment.plan.after:
+        if caller is None or may_see(caller, predecessor.owner, predecessor.team_project):
+            name = name_for_reader(reader, predecessor.owner, predecessor.number, predecessor.sub)
+            yield f"{name}:any" if predecessor.accepts_any_end else name
 
 
 def show_set(
