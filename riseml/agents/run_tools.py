@@ -299,7 +299,7 @@ def _describe_page(identity: str, page: LogPage, state: str) -> str:
 
 
 def _find_id(client: Client, text: str) -> str:
-    from riseml.cli.arguments import find_identity
+    from riseml.client.identities import find_identity
 
     return find_identity(client, text)
 

@@ -1,6 +1,6 @@
 """Programs that run inside jobs, in the Python of the image: standard library only, Python 3.7 or newer
-(`reports`, `media_reports`, `event_reader`, `trainer_relay`, `gang_rules` and `stack_reader`: 3.6). `group_shell` is one
-for the shell of the image.
+(`reports`, `media_reports`, `event_reader`, `trainer_relay`, `gang_rules` and `stack_reader`: 3.6). `group_shell` is
+one for the shell of the image.
 
 A plug-in of a framework puts their text into the script of a job, so that no image needs riseml. Not here: modules that
 riseml itself imports. The exceptions are `folder_paths`, `folder_removal`, `folder_listing`, `folder_contents` and

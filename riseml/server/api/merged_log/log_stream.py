@@ -40,6 +40,8 @@ async def stream_entries(
     reader = _StreamReader(request, experiments, logs)
     heartbeat = min(request.heartbeat, _HEARTBEAT)
     with notifier.subscribe(request.experiments) as subscription:
+        if reader.is_set:
+            subscription.least_interval = _SET_INTERVAL
         if request.tail is not None:
             async for piece in _stream_tail(reader, request.tail, heartbeat):
                 yield piece
@@ -56,8 +58,6 @@ async def _stream_new(
         reader.mark_stale(subscription.take_changed())
         read = reader.read_entries() if reader.is_quick() else await asyncio.to_thread(reader.read_entries)
         notifier.extend(subscription, reader.take_joined())
-        if reader.is_set:
-            subscription.least_interval = _SET_INTERVAL
         piece = b"".join(map(encode_entry, read.entries))
         is_late = time.monotonic() - sent_at >= heartbeat  # it reads lines that the client did not request
         if piece or is_late:
