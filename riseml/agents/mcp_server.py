@@ -49,7 +49,9 @@ def make_server(session: AgentSession) -> MCPServer[Any]:
     _add_tool(server, runs.stop, ToolAnnotations(destructive_hint=True, idempotent_hint=True))
     for page in list_pages():
         server.add_resource(
-            FunctionResource(uri=page.address, name=page.name, title=page.title, mime_type=page.kind, fn=page.read)
+            FunctionResource(
+                uri=page.address, name=page.name, description=page.summary, mime_type=page.kind, fn=page.read
+            )
         )
     return server
 

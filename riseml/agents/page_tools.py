@@ -35,14 +35,14 @@ class PageTools:
             text = _search_pages(chosen, find)
             summary = f"Lines with {find!r}."
         elif page is None:
-            text = "\n".join(f"{each.name}: {each.title}" for each in chosen)
+            text = "\n".join(f"{each.name}: {each.summary}" for each in chosen)
             summary = f"{count_noun(len(chosen), 'page')}."
         else:
             whole = chosen[0].read()
             text = whole[offset : offset + _PIECE]
             is_last = offset + _PIECE >= len(whole)
             following = None if is_last else offset + _PIECE
-            summary = f"{chosen[0].title}." if is_last else f"{chosen[0].title}: it goes on at offset {following}."
+            summary = f"{chosen[0].name}." if is_last else f"{chosen[0].name}: it goes on at offset {following}."
         answer: wire.AgentDocs = {"summary": summary, "cut": [], "text": text, "next": following}
         return shorten_answer(answer, Bounds(characters=_PIECE))
 

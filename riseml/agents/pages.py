@@ -1,11 +1,13 @@
-"""The pages that an agent reads: documentation and schemas of riseml, from the package or from the repository."""
+"""The pages that an agent reads: the skill, the pages of `riseml docs`, and the schemas."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from riseml.base.errors import NotFound
 from riseml.base.records import dataclass
+from riseml.cli.docs_topics import find_topic, list_topics
+
+_SKILL = Path("skills/riseml/SKILL.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +15,7 @@ class AgentPage:
     """A page."""
 
     name: str  # `docs/search`, `schemas/riseml.schema.json`
-    title: str
+    summary: str  # what it is for
     path: Path
     kind: str  # its media type
 
@@ -28,39 +30,28 @@ class AgentPage:
 
 
 def list_pages() -> list[AgentPage]:
-    """Return all pages: the skill first, then documentation by name, then schemas."""
-    pages = [
-        AgentPage("skill", "How to write riseml.yml and read failures", path, "text/markdown")
-        for path in _list_files("skills", "riseml/SKILL.md")
-    ]
-    for path in _list_files("docs", "*.md"):
-        with path.open(encoding="utf-8") as file:
-            title = file.readline().strip("# \n")
-        pages.append(AgentPage(f"docs/{path.stem}", title, path, "text/markdown"))
-    for path in _list_files("schemas", "*.json"):
-        pages.append(
-            AgentPage(f"schemas/{path.name}", f"Schema of {path.name.split('.')[0]}", path, "application/json")
-        )
+    """Return all pages: the skill first, then those of `riseml docs`, then schemas."""
+    folder = _find_folder()
+    pages = [AgentPage("skill", "how to write riseml.yml and read failures", folder / _SKILL, "text/markdown")]
+    pages += [AgentPage(f"docs/{each.name}", each.summary, each.file, "text/markdown") for each in list_topics()]
+    for path in sorted((folder / "schemas").glob("*.json")):
+        summary = f"schema of {path.name.split('.')[0]}"
+        pages.append(AgentPage(f"schemas/{path.name}", summary, path, "application/json"))
     return pages
 
 
 def find_page(name: str) -> AgentPage:
-    """Return the page of a name.
+    """Return the page of a name: `skill`, `search`, `docs/search.md`, `schemas/riseml.schema.json`.
 
     Raises:
         NotFound: there is none.
     """
+    plain = name.removeprefix("riseml://")
     pages = {page.name: page for page in list_pages()}
-    page = pages.get(name.removeprefix("riseml://").removesuffix(".md")) or pages.get(
-        f"docs/{name.removesuffix('.md')}"
-    )
-    if page is None:
-        raise NotFound(f"there is no page {name[:60]!r}", "without a page, `docs` lists all of them")
-    return page
+    return pages[plain] if plain in pages else pages[f"docs/{find_topic(plain).name}"]
 
 
-def _list_files(folder: str, pattern: str) -> list[Path]:
-    """Return files of a folder that the wheel carries, and that is at the top of the repository."""
-    package, repository = Path(__file__).parents[1:3]
-    packaged = package / folder
-    return sorted((packaged if packaged.is_dir() else repository / folder).glob(pattern))
+def _find_folder() -> Path:
+    """Return the folder that has the skill and the schemas: of the installed package, or the repository."""
+    package = Path(__file__).parents[1]
+    return package if (package / _SKILL).is_file() else package.parent

@@ -214,7 +214,7 @@ def _read_pages(hands: AgentHands) -> None:
     tools = hands.portal.call(hands.client.list_tools).tools
     assert len(json.dumps([tool.model_dump(mode="json", exclude_none=True) for tool in tools])) < 12_000
     listed = hands.call("docs")["text"]
-    assert "skill: How to write riseml.yml and read failures" in listed
+    assert "skill: how to write riseml.yml and read failures" in listed
     assert "train.max_duration" in hands.call("docs", page="riseml-yml", find="max_duration")["text"]
     page = hands.call("docs", page="docs/riseml-yml")
     assert hands.call("docs", page="riseml-yml", offset=page["next"])["text"] != page["text"]

@@ -37,5 +37,5 @@ def test_pages_are_there_and_unknown_ones_are_refused() -> None:
     assert {"skill", "docs/riseml-yml", "docs/agents", "schemas/riseml.schema.json"} <= set(names)
     assert find_page("search.md") == find_page("riseml://docs/search")
     for wrong in ("", "../pyproject", "docs/../../LICENSE"):
-        with pytest.raises(NotFound, match="there is no page"):
+        with pytest.raises(NotFound, match="riseml has no page"):
             find_page(wrong)
