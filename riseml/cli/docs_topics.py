@@ -34,7 +34,7 @@ class DocsTopic:
 def list_topics() -> tuple[DocsTopic, ...]:
     """Return all topics, in the order of docs/README.md; of several pages with the same name the first counts."""
     topics: dict[str, DocsTopic] = {}
-    for topic in _read_index(find_docs_folder() / _INDEX):
+    for topic in read_index(find_docs_folder() / _INDEX):
         topics.setdefault(topic.name, topic)
     return tuple(topics.values())
 
@@ -46,7 +46,8 @@ def find_docs_folder() -> Path:
     return packaged if packaged.is_dir() else package.parent / "docs"
 
 
-def _read_index(index: Path) -> Iterator[DocsTopic]:
+def read_index(index: Path) -> Iterator[DocsTopic]:
+    """Yield the topics of a list of pages such as docs/README.md, in its order."""
     section = ""
     for line in index.read_text(encoding="utf-8").splitlines():
         heading = _SECTION.match(line)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import yaml
 
+from scripts.docs_site.llms_texts import write_llms_texts
 from scripts.docs_site.page_list import HOME, INDEX, Section, find_targets, read_sections
 
 _PAGES = "pages"
@@ -50,6 +51,7 @@ def build_site(root: Path, target: Path) -> int:
         config.write_text(yaml.safe_dump(_make_config(sections), sort_keys=False), encoding="utf-8")
         _run_zensical(config)
         _serve_shim(work / _SITE)
+        write_llms_texts(root, work / _SITE, sections)
         shutil.rmtree(target, ignore_errors=True)
         (work / _SITE).rename(target)
     return count

@@ -36,6 +36,8 @@ def test_the_pages_of_this_repository_become_a_site(tmp_path: Path) -> None:
     assert re.findall(r'<(?:script|img|iframe|link)[^>]+(?:src|href)="?https?://[^>]*', html) == []
     assert "assets/javascripts/iframe-worker.js" in html
     assert "checkpoint" in (tmp_path / "site/search.js").read_text()
+    assert "docs/search.html" in (tmp_path / "site/llms.txt").read_text()
+    assert "# Search" in (tmp_path / "site/llms-full.txt").read_text()
 
 
 def test_a_site_replaces_the_one_before(tmp_path: Path) -> None:
