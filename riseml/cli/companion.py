@@ -15,7 +15,7 @@ from riseml.base.records import dataclass
 from riseml.base.states import NO_LOGS, NO_PROGRAM
 from riseml.cli.job_command import ask_job
 from riseml.cli.log_follower import open_footer
-from riseml.cli.port_forward import (
+from riseml.client.port_forward import (
     HOST,
     ForwardRequest,
     PortPair,

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from riseml.base.errors import RisemlError
-from riseml.cli.port_forward import HOST, Forwarder, ForwardRequest, PortPair
 from riseml.client.exchange import Address
+from riseml.client.port_forward import HOST, Forwarder, ForwardRequest, PortPair
 from riseml.python_api.errors import add_hints
 
 

@@ -86,8 +86,8 @@ class RunOutput:
         Raises:
             NotFound: there is nothing at `path`.
         """
-        from riseml.cli.files.copies import CopyLocation, CopyWatch, copy_tree
-        from riseml.cli.files.sides import LocalEndpoint
+        from riseml.client.copying.copies import CopyLocation, CopyWatch, copy_tree
+        from riseml.client.copying.sides import LocalEndpoint
 
         folder = Path(target)
         if folder.exists() and not folder.is_dir():

@@ -15,6 +15,7 @@ from riseml.base.records import dataclass
 from riseml.base.settings import ExecutorName
 from riseml.python_api.errors import add_hints
 from riseml.python_api.function_calls import POINT, find_function, write_command, write_map_command
+from riseml.python_api.notes import read_allowed, read_message
 from riseml.python_api.parameter_texts import list_pairs
 from riseml.python_api.predecessors import list_inputs, list_predecessors
 from riseml.python_api.program import Program, Tell, ignore_sentence
@@ -301,7 +302,6 @@ def _submit(
     program: Program,
     options: Options,
 ) -> Run:
-    from riseml.base.annotations import read_text
     from riseml.submission.submitting import (
         confirm_environment,
         prepare_submission,
@@ -309,17 +309,13 @@ def _submit(
         submit_once,
     )
 
-    allowed = options.allow_env
-    message = options.message
-    if isinstance(allowed, str):
-        raise UsageError("allow_env is a text", f'write allow_env=["{allowed}"]')
-    if message is not None and not (isinstance(message, str) and message.strip()):
-        raise UsageError(f"message is {message!r}", "write what the run is for, or leave message out")
+    allowed = read_allowed(options.allow_env)
+    note = read_message(options.message)
     submission = prepare_submission(program, source, *pairs, pull=options.pull)
-    if message is not None:
-        submission["annotation"] = {"note": read_text("note", message)}
+    if note is not None:
+        submission["annotation"] = {"note": note}
     if options.after:
         submission["after"] = options.after
-    confirm_environment(program, source, submission, list(allowed))
+    confirm_environment(program, source, submission, allowed)
     with closing(send_with_revision(program, source, submission, quiet=False)) as client:
         return Run(program, submit_once(client, submission)["id"])

@@ -47,7 +47,7 @@ class Results:
             import pandas
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError("to_pandas needs pandas: pip install pandas", name="pandas") from error
-        from riseml.cli.output.results_view import list_all_names, make_columns, make_row
+        from riseml.analysis.result_answers import list_all_names, make_columns, make_row
 
         columns = make_columns(self.answer)
         rows = [make_row(experiment) for experiment in self.answer["experiments"]]

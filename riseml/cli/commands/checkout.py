@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from riseml.cli.capsule_source import find_capsule, open_archive, read_source
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import clean_text, count_noun
 from riseml.files.project.messages import format_path
+from riseml.submission.capsule_source import find_capsule, open_archive, read_source
 
 
 def check_out_code(

@@ -17,8 +17,8 @@ from riseml.cli.output.text import clean_text
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
-    from riseml.cli.files.copies import CopyTally
     from riseml.cli.files.opened import OpenedPath
+    from riseml.client.copying.copies import CopyTally
 
 _JOB_PATH = re.compile(r"([^:/]+):(.+)", re.DOTALL)
 _STORED = re.compile(r"[a-z][a-z0-9+.-]*://", re.DOTALL)
@@ -98,11 +98,11 @@ def _copy_job_path(command: CommandContext, source: str, target: str, *, json: b
 
 
 def _copy_stored(command: CommandContext, paths: list[str], *, dry: bool, json: bool) -> None:
-    from riseml.cli.files.copies import CopyLocation, add_tallies, copy_tree
-    from riseml.cli.files.names import join_paths
     from riseml.cli.files.opened import PathOpener
     from riseml.cli.files.progress import CopyProgress
     from riseml.cli.output.file_views import summarise_copy
+    from riseml.client.copying.copies import CopyLocation, add_tallies, copy_tree
+    from riseml.files.path_names import join_paths
     from riseml.job_programs.folder_paths import show_name
 
     *sources, text = paths

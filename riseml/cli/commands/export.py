@@ -13,11 +13,11 @@ import typer
 
 from riseml.base.errors import Refused, UsageError
 from riseml.base.records import dataclass
-from riseml.cli.capsule_source import CapsuleSource, find_capsule, open_archive, read_source
 from riseml.cli.commands.options import JsonOption
 from riseml.cli.context import CommandContext
 from riseml.cli.output.text import clean_text
 from riseml.files.project.messages import format_path
+from riseml.submission.capsule_source import CapsuleSource, find_capsule, open_archive, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

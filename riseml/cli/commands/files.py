@@ -207,7 +207,7 @@ def _take_entries(entries: Iterator[FileInfo], most: int) -> Iterator[list[FileI
 
 
 def _show_entry(opened: OpenedPath, entry: FileInfo) -> dict[str, object]:
-    from riseml.cli.files.names import to_text
+    from riseml.files.path_names import to_text
 
     inner = entry.path if opened.entry.kind == "folder" else ""
     target = None if entry.target is None else to_text(entry.target)
@@ -215,7 +215,7 @@ def _show_entry(opened: OpenedPath, entry: FileInfo) -> dict[str, object]:
 
 
 def _address(opened: OpenedPath, inner: str) -> str:
-    from riseml.cli.files.names import to_text
+    from riseml.files.path_names import to_text
 
     return to_text(opened.make_address(inner))
 

@@ -16,7 +16,7 @@ from riseml.cli.commands.options import JsonOption
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.cli.context import CommandContext
-    from riseml.cli.port_forward import PortPair
+    from riseml.client.port_forward import PortPair
     from riseml.client.server_client import Client
 
 _PORTS = re.compile(r"(?:(\d{1,5}):)?(\d{1,5})", re.ASCII)
@@ -40,7 +40,7 @@ def forward_port(
     `riseml forward 4.worker.1 8888` listens at 127.0.0.1:8888, and `9999:8888` at 127.0.0.1:9999; Ctrl-C ends it.
     Without a job, the job in which something listens on the port is taken.
     """
-    from riseml.cli.port_forward import ForwardRequest, forward_ports
+    from riseml.client.port_forward import ForwardRequest, forward_ports
 
     command: CommandContext = context.obj
     pairs = [parse_ports(text) for text in ports]
@@ -69,7 +69,7 @@ def choose_answering_job(client: Client, jobs: list[str], port: int) -> str:
         NotFound: there is none.
         UsageError: there are several.
     """
-    from riseml.cli.port_forward import find_answering_jobs
+    from riseml.client.port_forward import find_answering_jobs
 
     answering = find_answering_jobs(client.address, jobs, port)
     if not answering:
@@ -85,7 +85,7 @@ def parse_ports(text: str) -> PortPair:
     Raises:
         UsageError: the text is neither.
     """
-    from riseml.cli.port_forward import PortPair
+    from riseml.client.port_forward import PortPair
 
     match = _PORTS.fullmatch(text)
     remote = int(match[2]) if match else 0

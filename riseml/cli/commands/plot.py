@@ -159,8 +159,8 @@ def _make_curves(client: Client, results: wire.ResultList, metric: str) -> Chart
 
 
 def _make_group_curves(client: Client, query: dict[str, object], results: wire.ResultList, metric: str) -> Chart:
+    from riseml.analysis.result_answers import make_columns
     from riseml.cli.output.group_curves import make_group_curves
-    from riseml.cli.output.results_view import make_columns
 
     groups = client.get_groups({**query, "column": make_columns(results).name_metric(metric)})
     reporting = {
@@ -187,8 +187,8 @@ def _make_mean_curves(client: Client, query: dict[str, object], band: str) -> Ch
 
 
 def _make_scatter(results: wire.ResultList, metric: str, parameter: str) -> Chart:
+    from riseml.analysis.result_answers import make_columns, make_row
     from riseml.cli.output.chart import make_scatter
-    from riseml.cli.output.results_view import make_columns, make_row
 
     parameters = [*results["parameters"], *results["same"]]
     if parameter not in parameters:

@@ -249,8 +249,8 @@ def _list_paper_lines(table: PaperTable, form: ResultFormat) -> list[str]:
 
 def _print_scaling(command: CommandContext, results: wire.ResultList, output: _Presentation) -> None:
     from riseml.analysis.ranking import parse_sort
+    from riseml.analysis.result_answers import make_columns, make_row
     from riseml.analysis.scaling import measure_scaling, sort_scaling
-    from riseml.cli.output.results_view import make_columns, make_row
     from riseml.cli.output.scaling_view import list_scaling, list_scaling_csv, make_scaling_table, show_scaling
 
     printer = command.printer

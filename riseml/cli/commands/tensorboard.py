@@ -77,7 +77,7 @@ def _forward_own(command: CommandContext, client: Client, view: CompanionView, j
     """Forward the port of a TensorBoard that is a job of a training. When no program listens there, the server reports
     why."""
     from riseml.cli.companion import find_port, forward_companion
-    from riseml.cli.port_forward import find_answering_jobs
+    from riseml.client.port_forward import find_answering_jobs
 
     port = find_port(client, job, view.port)
     if port is None:

@@ -1,5 +1,5 @@
-"""Files of this machine and of the server's storages: addresses, lists, copies.
+"""Files of this machine and of the server's storages as commands name and show them.
 
-Modules: `addresses` (what a user types), `sides` (the two ends of a copy), `copies` (a copy), `names` (how names are
-shown).
+Modules: `addresses` (what a user types), `opened` (what an address leads to), `progress`, `removal`. A copy itself is
+`client.copying`.
 """

@@ -9,8 +9,8 @@ import re
 from riseml.base.errors import NotFound, UsageError
 from riseml.base.names import parse_id
 from riseml.base.records import dataclass
-from riseml.cli.files.names import to_path
 from riseml.client.file_client import StoragePlace
+from riseml.files.path_names import to_path
 from riseml.job_programs.folder_paths import FilesError, split_path
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from riseml.base.errors import NotFound, RisemlError, UsageError
 from riseml.base.records import dataclass
 from riseml.cli.files.addresses import StorageAddress, check_project, parse_storage_address
-from riseml.cli.files.copies import CopyLocation
-from riseml.cli.files.names import join_paths, to_path
-from riseml.cli.files.sides import LocalEndpoint, split_local
+from riseml.client.copying.copies import CopyLocation
+from riseml.client.copying.sides import LocalEndpoint, split_local
 from riseml.client.identities import find_identity
+from riseml.files.path_names import join_paths, to_path
 from riseml.files.storage_files import MOST_ENTRIES, ListRequest
 from riseml.job_programs.folder_paths import FileInfo, show_name
 

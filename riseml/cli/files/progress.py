@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 
-from riseml.cli.files.copies import CopyWatch
 from riseml.cli.output.printer import Printer
 from riseml.cli.output.progress import RateMeter, describe_bytes, draw_progress
+from riseml.client.copying.copies import CopyWatch
 from riseml.files.project.messages import format_size
 from riseml.job_programs.folder_paths import show_name
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from riseml.cli.files.names import to_path
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import count_noun
+from riseml.files.path_names import to_path
 from riseml.files.project.messages import format_size
 from riseml.job_programs.folder_paths import show_name
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from riseml.analysis.column_names import quote_name
 from riseml.analysis.csv_table import list_csv_lines
+from riseml.analysis.result_answers import has_generations, list_all_names, list_objectives, make_columns, make_row
 from riseml.analysis.rows import FIXED, Columns, ResultRow, Value
-from riseml.base.annotations import Annotation
 from riseml.base.records import dataclass
 from riseml.cli.output.paper_table import PaperTable
 from riseml.cli.output.style import Style
@@ -27,17 +26,6 @@ _NARROWEST = 8  # columns of a terminal that a shortened column keeps
 _LONGEST_SAME = 200  # characters
 _DIGITS = 6  # of a metric
 _BEST_PARTS = {Goal.MAXIMIZE: "max", Goal.MINIMIZE: "min"}
-
-
-@dataclass(frozen=True, slots=True)
-class MetricNumbers:
-    """The numbers of one metric, as `riseml.analysis` reads them."""
-
-    count: int
-    last: float
-    last_step: int | None
-    minimum: float | None
-    maximum: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,68 +56,6 @@ class _Fitted:
     fields: list[_Field]
     left_out: Sequence[str] = ()  # titles of columns for which the terminal has no room
     same: Sequence[tuple[str, str]] = ()  # titles and cells of columns that are left out because all rows have them
-
-
-def make_row(result: wire.ResultView) -> ResultRow:
-    """Return an answer of the server as a row whose columns `riseml.analysis` finds."""
-    number, sub = (*(part for part in result["id"].split(".") if part.isdecimal()), "0", "0")[:2]
-    metrics = {
-        metric["name"]: MetricNumbers(
-            metric["count"], _read_float(metric["last"]), metric["last_step"], metric["min"], metric["max"]
-        )
-        for metric in result["metrics"]
-    }
-    return ResultRow(
-        name=result["id"],
-        state=result["state"],
-        reason=result["reason"],
-        number=(_read_int(number), _read_int(sub)),
-        parameters=result["parameters"],
-        metrics=metrics,
-        seconds=result["seconds"],
-        started=result["started_at"] or "",
-        ended=result["ended_at"] or "",
-        hosts=tuple(result["hosts"]),
-        workers=result["workers"],
-        value=result["value"],
-        scores=result["scores"],
-        project=result["project"],
-        gpus=result.get("gpus", 0),
-        annotation=Annotation(
-            result.get("name", ""),  # a server of an earlier version says nothing of it
-            tuple(result.get("tags", ())),
-            result.get("note", ""),
-            result.get("starred", False),
-            result.get("archived", False),
-        ),
-        generation=result.get("generation"),
-        parent=result.get("parent", ""),
-    )
-
-
-def _read_float(value: float | str) -> float:
-    return float(value) if not isinstance(value, str) or value in ("nan", "inf", "-inf") else math.nan
-
-
-def _read_int(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
-
-
-def make_columns(results: wire.ResultList) -> Columns:
-    """Return the finder of columns for these results."""
-    known_goals = {goal.value: goal for goal in Goal}  # a newer server may have others
-    goals = {
-        objective["metric"]: known_goals[objective["goal"]]
-        for objective in list_objectives(results)
-        if objective["goal"] in known_goals
-    }
-    return Columns(frozenset((*results["parameters"], *results["same"])), frozenset(results["metrics"]), goals)
-
-
-def list_objectives(results: wire.ResultList) -> list[wire.ObjectiveView]:
-    """Return what the rows are ranked by; a server of an earlier version names one objective only."""
-    objective = results["objective"]
-    return results.get("objectives") or ([] if objective is None else [objective])
 
 
 def list_results(
@@ -297,7 +223,7 @@ def _list_heads(results: wire.ResultList, *, ranked: bool) -> list[_Field]:
         _Field(Column("PARENT"), lambda entry: entry.view.get("parent")),
     ]
     fields = [*([rank] if ranked else []), _Field(Column("ID"), lambda entry: entry.view["id"])]
-    return [*fields, *lineage] if _has_generations(results) else fields
+    return [*fields, *lineage] if has_generations(results) else fields
 
 
 def _list_said(entries: Sequence[_Entry]) -> list[_Field]:
@@ -396,21 +322,6 @@ def list_csv(results: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:
         names,
         ([entry.view["rank"] if read is None else read(entry.row) for read in readers] for entry in entries),
     )
-
-
-def list_all_names(results: wire.ResultList, columns: Columns) -> list[str]:
-    """Return the name of every column: each parameter, and of each metric the last, smallest and largest value."""
-    parameters = map(columns.name_parameter, (*results["same"], *results["parameters"]))
-    metrics = [
-        columns.name_metric(name, part) for name in results["metrics"] for part in ("last", "min", "max", "step")
-    ]
-    lineage = ["generation", "parent"] if _has_generations(results) else []
-    ends = ["state", "reason", "time", "workers", "host", "started", "ended", "name", "tags", "marks", "note"]
-    return ["rank", "id", *lineage, *parameters, *metrics, *ends]
-
-
-def _has_generations(results: wire.ResultList) -> bool:
-    return any("generation" in result for result in results["experiments"])
 
 
 def make_paper_table(results: wire.ResultList, chosen: Sequence[str] = (), digits: int | None = None) -> PaperTable:

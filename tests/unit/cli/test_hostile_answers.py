@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from riseml.analysis.result_answers import make_columns
 from riseml.base import errors
 from riseml.cli.log_follower import get_exit_code
 from riseml.cli.output.pool_change_views import list_keys, list_members
-from riseml.cli.output.results_view import make_columns
 from riseml.cli.output.style import Style
 from tests.unit.cli.fake_server import end
 

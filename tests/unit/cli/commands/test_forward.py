@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from riseml.base.errors import NotFound, UsageError
-from riseml.cli import port_forward
 from riseml.cli.commands.forward import choose_answering_job, parse_ports, show_forward
-from riseml.cli.port_forward import PortPair
+from riseml.client import port_forward
+from riseml.client.port_forward import PortPair
 from riseml.client.server_client import Client
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from riseml.cli.files.names import join_paths, to_path, to_text
+from riseml.files.path_names import join_paths, to_path, to_text
 
 
 @pytest.mark.parametrize(

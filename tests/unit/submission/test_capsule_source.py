@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from riseml.base.errors import NotFound
-from riseml.cli.capsule_source import CapsuleSource, find_capsule, open_archive, read_source
 from riseml.cli.context import CommandContext
 from riseml.cli.output.printer import Printer
 from riseml.client.server_client import Client
 from riseml.planning.capsule import write_capsule
+from riseml.submission.capsule_source import CapsuleSource, find_capsule, open_archive, read_source
 from tests.unit.cli.fake_server import FakeServer, make_experiment
 from tests.unit.planning.test_capsule import capsule_of, make
 

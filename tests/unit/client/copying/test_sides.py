@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from riseml.base.errors import NotFound, Refused, UsageError
-from riseml.cli.files.sides import LocalEndpoint, split_local
+from riseml.client.copying.sides import LocalEndpoint, split_local
 from riseml.files.storage_files import ListRequest
 from riseml.job_programs.folder_contents import FileUpload
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from riseml import wire
-from riseml.cli.capsule_source import CapsuleSource
-from riseml.cli.commands.rerun import RerunRequest, _prepare, confirm_rerun
 from riseml.cli.context import CommandContext
 from riseml.cli.output.printer import Printer
+from riseml.submission.capsule_source import CapsuleSource
+from riseml.submission.rerunning import RerunRequest, _prepare, confirm_rerun
 from tests.unit.planning.test_capsule import capsule_of, make
 
 CONFIG = "project: toaster\ntrain: {image: base, run: python train.py, env: [TOKEN]}\n"

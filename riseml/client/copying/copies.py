@@ -11,8 +11,8 @@ from itertools import chain
 
 from riseml.base.errors import Conflict
 from riseml.base.records import dataclass
-from riseml.cli.files.names import join_paths
-from riseml.cli.files.sides import CopyEndpoint
+from riseml.client.copying.sides import CopyEndpoint
+from riseml.files.path_names import join_paths
 from riseml.files.storage_files import MOST_ENTRIES, ListRequest
 from riseml.job_programs.folder_contents import PART, FileUpload
 from riseml.job_programs.folder_links import leads_inside

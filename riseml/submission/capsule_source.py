@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from riseml import wire
     from riseml.capsules.folder import CapsuleInFolder
-    from riseml.cli.context import CommandContext
     from riseml.client.server_client import Client
+    from riseml.submission.submitter import Submitter
 
 _HEADERS = 1 << 30  # bytes that an archive may have beyond its contents, whose size the upload limit bounds
 
@@ -36,38 +36,36 @@ class CapsuleSource:
         return [] if self.is_set else list(self.capsule["parameters"].items())
 
 
-def find_capsule(command: CommandContext, text: str) -> CapsuleInFolder | None:
+def find_capsule(submitter: Submitter, text: str) -> CapsuleInFolder | None:
     """Return the capsule of the folder that a user has named; None: the text is the ID of an experiment."""
     from riseml.capsules.folder import find_capsule_folder, read_capsule
 
-    folder = find_capsule_folder(command.folder, text)
+    folder = find_capsule_folder(submitter.folder, text)
     return None if folder is None else read_capsule(folder)
 
 
-def read_source(
-    command: CommandContext, text: str, place: CapsuleInFolder | None, client: Client | None
-) -> CapsuleSource:
+def read_source(submitter: Submitter, text: str, place: CapsuleInFolder | None, client: Client | None) -> CapsuleSource:
     """Return the run that a user has named.
 
     Args:
-        command: its context.
+        submitter: the user.
         text: the run as the user named it.
         place: what `find_capsule` returns for the text.
         client: needed for an experiment of the server.
     """
-    from riseml.cli.arguments import choose_experiment_id
+    from riseml.client.identities import find_identity
 
     if place is not None:
         return CapsuleSource(text, place.capsule, place.capsule["config"], place)
     assert client is not None, "an ID needs the server"
-    chosen = choose_experiment_id(command, client, text)
+    chosen = find_identity(client, text)
     is_set = client.get_experiment(chosen)["type"] == "set"
     capsule = client.get_capsule(chosen)
     return CapsuleSource(f"experiment {chosen}", capsule["capsule"], capsule["config"], is_set=is_set)
 
 
 @contextmanager
-def open_archive(command: CommandContext, source: CapsuleSource, client: Client | None) -> Iterator[Path]:
+def open_archive(submitter: Submitter, source: CapsuleSource, client: Client | None) -> Iterator[Path]:
     """Yield the archive with the project's files: from the capsule, otherwise a copy from the server.
 
     Raises:
@@ -89,6 +87,6 @@ def open_archive(command: CommandContext, source: CapsuleSource, client: Client 
             "ask the server on which it ran",
         )
     with tempfile.NamedTemporaryFile(prefix="riseml-code-") as file:
-        client.fetch_snapshot(digest, file, command.settings().upload_limit + _HEADERS)
+        client.fetch_snapshot(digest, file, submitter.settings().upload_limit + _HEADERS)
         file.flush()
         yield Path(file.name)
