@@ -14,6 +14,7 @@ Users' containers import this package too, and each job has a supervisor that do
 __version__ = "2.0.0.dev0"
 
 _API = {
+    "function_calls": ("Call", "call"),
     "public": ("compare", "get", "map", "runs", "search", "submit"),
     "runs": ("CommandResult", "MetricPoint", "Run", "RunJob", "RunLine"),
     "outputs": ("OutputFile", "RunOutput"),
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from riseml.python_api.errors import SpecError as SpecError
     from riseml.python_api.errors import Unreachable as Unreachable
     from riseml.python_api.errors import UsageError as UsageError
+    from riseml.python_api.function_calls import Call as Call
+    from riseml.python_api.function_calls import call as call
     from riseml.python_api.outputs import OutputFile as OutputFile
     from riseml.python_api.outputs import RunOutput as RunOutput
     from riseml.python_api.public import compare as compare

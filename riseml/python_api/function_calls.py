@@ -6,16 +6,18 @@ returns are JSON.
 
 from __future__ import annotations
 
+import inspect
 import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, ParamSpec
 
 from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
+from riseml.python_api.errors import add_hints
 from riseml.python_api.runs import RESULT_FILE
 
 POINT = "point"
@@ -37,6 +39,85 @@ if os.environ.get("RANK", "0") == "0":
         file.write(text)
     os.replace(path + ".part", path)
 """
+
+
+Arguments = ParamSpec("Arguments")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a function of the project, which a job makes: what `riseml.call` returns and `riseml.submit` takes."""
+
+    function: Callable[..., Any]
+    arguments: tuple[object, ...]
+    named: Mapping[str, object]
+
+
+def call(function: Callable[Arguments, object], /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Call:
+    """Return a call of a function for `riseml.submit`, with any names of arguments, also those of `submit`'s own.
+
+    Example:
+        riseml.submit(riseml.call(train, 3, message="hello"), message="a note on the run")
+
+    Args:
+        function: that a module of the project defines at its top.
+        arguments: what JSON can hold.
+        named: as `arguments`.
+
+    Raises:
+        UsageError: the function does not take these arguments.
+    """
+    with add_hints():
+        return make_call(function, arguments, named)
+
+
+def make_call(function: Callable[..., Any], arguments: Sequence[object], named: Mapping[str, object]) -> Call:
+    """Return a call, after checking that the function takes its arguments.
+
+    Raises:
+        UsageError: it is no function, or does not take them.
+    """
+    if not isinstance(function, FunctionType):
+        raise _refuse(f"{function!r} is not a function that a module defines")
+    try:
+        inspect.signature(function).bind(*arguments, **named)
+    except TypeError as error:
+        hint = f"it is {function.__name__}{inspect.signature(function)}"
+        raise UsageError(f"{function.__name__} does not take these arguments: {error}", hint) from None
+    return Call(function, tuple(arguments), named)
+
+
+def check_points(function: Callable[..., Any], points: Sequence[object]) -> None:
+    """Check that a function takes each point of `riseml.map` as its arguments.
+
+    Raises:
+        UsageError: it does not take one.
+    """
+    for number, point in enumerate(points):
+        arguments, named = _read_point(point)
+        try:
+            make_call(function, arguments, named)
+        except UsageError as error:
+            raise UsageError(f"point {number}: {error.message}", error.hint) from None
+
+
+def check_options(function: Callable[..., Any], options: set[str]) -> None:
+    """Refuse an option of `submit` that a function has as an argument: the call does not say which is meant.
+
+    Args:
+        function: that is called.
+        options: the options of `submit` that the call names.
+
+    Raises:
+        UsageError: there is one.
+    """
+    if isinstance(function, FunctionType):
+        names = [name for name in inspect.signature(function).parameters if name in options]
+        if names:
+            raise UsageError(
+                f"{names[0]} is an argument of {function.__name__}, and an option of submit",
+                f"write submit(riseml.call({function.__name__}, {names[0]}=...)) for the argument",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +181,10 @@ def write_map_command(function: FunctionPath, points: Sequence[object]) -> str:
     return _write_line(function, _write_json(calls), f"[{{{{{POINT}}}}}]")
 
 
-def _read_point(point: object) -> list[object]:
+def _read_point(point: object) -> tuple[list[object], dict[str, object]]:
     if isinstance(point, Mapping):
-        return [[], dict(point)]
-    return [list(point), {}] if isinstance(point, list | tuple) else [[point], {}]
+        return [], dict(point)
+    return (list(point), {}) if isinstance(point, list | tuple) else ([point], {})
 
 
 def _write_line(function: FunctionPath, call: str, choice: str) -> str:

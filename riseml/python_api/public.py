@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,16 @@ from riseml.base.errors import UsageError
 from riseml.base.records import dataclass
 from riseml.base.settings import ExecutorName
 from riseml.python_api.errors import add_hints
-from riseml.python_api.function_calls import POINT, find_function, write_command, write_map_command
+from riseml.python_api.function_calls import (
+    POINT,
+    Call,
+    check_options,
+    check_points,
+    find_function,
+    make_call,
+    write_command,
+    write_map_command,
+)
 from riseml.python_api.notes import read_allowed, read_message
 from riseml.python_api.parameter_texts import list_pairs
 from riseml.python_api.predecessors import list_inputs, list_predecessors
@@ -26,8 +36,8 @@ if TYPE_CHECKING:
     from riseml.python_api.predecessors import After, Input
     from riseml.submission.config_source import ConfigSource
 
-Source = str | os.PathLike[str] | Callable[..., Any]
-"""A riseml.yml, the folder of one, or a function of the project in the working directory."""
+Source = str | os.PathLike[str] | Callable[..., Any] | Call
+"""A riseml.yml, the folder of one; or a function of the project in the working directory, or a call of one."""
 
 _MOST_RUNS = 1000
 
@@ -44,6 +54,7 @@ class Options:
 
 def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
     source: Source = ".",
+    /,
     *arguments: object,
     parameters: Mapping[str, object] | None = None,
     settings: Mapping[str, object] | None = None,
@@ -68,7 +79,8 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
         run.wait().returned()
 
     Args:
-        source: a riseml.yml or its folder; or a function that a module of the project defines at its top.
+        source: a riseml.yml or its folder; or a function that a module of the project defines at its top, or a
+            `riseml.call` of one, whose arguments may have the names of these options.
         arguments: of the function, as `named`; what JSON can hold.
         parameters: as `-p`: {"lr": 0.1}; a list is a grid, and the run is a set.
         settings: as `--set`: {"train.resources.gpus": 2}.
@@ -90,13 +102,18 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
     with add_hints():
         pairs = [*list_pairs(settings, "settings"), *list_inputs(inputs)]
         if callable(source):
+            options: dict[str, object] = {"parameters": parameters, "settings": settings, "executor": executor}
+            options |= {"allow_env": allow_env, "message": message, "pull": pull, "after": after, "inputs": inputs}
+            check_options(source, _list_given({**options, "project": project, "tell": tell}))
+            source, arguments, named = make_call(source, arguments, named), (), {}
+        if arguments or named:
+            surplus = ", ".join([*(repr(argument) for argument in arguments), *named])
+            raise UsageError(f"submit got {surplus}, which only a function takes", "write parameters={...}")
+        if isinstance(source, Call):
             config = _find_config(project)
-            function = find_function(source, config.project.folder)
-            pairs.append(("train.run", json.dumps(write_command(function, arguments, named))))
+            function = find_function(source.function, config.project.folder)
+            pairs.append(("train.run", json.dumps(write_command(function, source.arguments, source.named))))
         else:
-            if arguments or named:
-                surplus = ", ".join([*(repr(argument) for argument in arguments), *named])
-                raise UsageError(f"submit got {surplus}, which only a function takes", "write parameters={...}")
             config = _find_config(source)
         return _submit(
             config,
@@ -144,6 +161,7 @@ def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and
         calls = list(points) if isinstance(points, Iterable) and not isinstance(points, str | Mapping) else []
         if not calls:
             raise UsageError("map takes a list of points", 'write riseml.map(train, [{"lr": 0.1}, {"lr": 0.01}])')
+        check_points(function, calls)
         config = _find_config(project)
         place = find_function(function, config.project.folder)
         chosen = [
@@ -276,6 +294,12 @@ def compare(*identities: int | str) -> wire.ComparisonView:
         names = [get(identity).id for identity in identities]
         with Program().connect() as client:
             return client.compare_experiments(names)
+
+
+def _list_given(options: Mapping[str, object]) -> set[str]:
+    """Return the names of the options of `submit` that a call has given."""
+    defaults = inspect.signature(submit).parameters
+    return {name for name, value in options.items() if value is not defaults[name].default}
 
 
 def _find_config(source: object) -> ConfigSource:

@@ -20,7 +20,7 @@ from tests.support.waiting import DEADLINE, wait_for
 MODULE = """
 import os, riseml
 
-def train(epochs, lr=0.1):
+def train(epochs, lr=0.1, message=""):
     for step in range(epochs):
         riseml.report(step=step, loss=lr / (step + 1))
     print("trained", epochs, "epochs {{lr}}")
@@ -135,7 +135,7 @@ def test_fifty_runs_are_awaited_together_and_one_wait_is_left(project: Path) -> 
 
     async def run_all() -> None:
         grid = await aio.submit(parameters={"lr": list(range(46))}, settings={"train.concurrency": 8})
-        calls = [await aio.submit(training.train, number) for number in range(3)]
+        calls = [await aio.submit(riseml.call(training.train, n, message="hi"), message="a note") for n in range(3)]
         slow = await aio.submit(settings={"train.run": "sleep 600"})
         runs = [aio.AsyncRun(part) for part in grid.run.experiments] + calls
         waiting = asyncio.create_task(slow.wait())

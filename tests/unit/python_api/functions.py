@@ -10,6 +10,10 @@ def train(epochs: int = 1) -> int:
     return epochs
 
 
+def greet(message: str, source: str = "") -> str:
+    return message + source
+
+
 def make_inner() -> Callable[[], None]:
     def inner() -> None:
         pass

@@ -15,6 +15,7 @@ from riseml import aio
 from riseml.python_api.program import Program
 from riseml.python_api.runs import Run
 from tests.unit.cli.fake_server import FakeServer, end, line, make_experiment, state
+from tests.unit.python_api.functions import greet, train
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +34,18 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: riseml.submit("absent.yml"), riseml.NotFound, "there is no file absent.yml"),
     (lambda: riseml.submit(3), riseml.UsageError, "a project is the path of a riseml.yml"),  # type: ignore[arg-type]  # wrong
     (lambda: riseml.submit(".", 3, lr=1), riseml.UsageError, "submit got 3, lr, which only a function takes"),
+    (lambda: riseml.submit(train, 1, 2), riseml.UsageError, "train does not take these arguments: too many"),
+    (lambda: riseml.submit(train, rate=1), riseml.UsageError, "got an unexpected keyword argument 'rate'"),
+    (
+        lambda: riseml.submit(greet, message="x"),
+        riseml.UsageError,
+        "message is an argument of greet, and an option of submit",
+    ),
+    (lambda: riseml.submit(riseml.call(greet, "x"), 3), riseml.UsageError, "submit got 3, which only a function takes"),
+    (lambda: riseml.call(train, 1, 2), riseml.UsageError, "train does not take these arguments: too many"),  # type: ignore[call-arg]  # wrong
+    (lambda: riseml.call(greet), riseml.UsageError, "missing a required argument: 'message'"),  # type: ignore[call-arg]  # wrong
+    (lambda: riseml.call(print, "x"), riseml.UsageError, "a job cannot import this function"),
+    (lambda: riseml.call("train"), riseml.UsageError, "'train' is not a function"),  # type: ignore[arg-type]  # wrong
     (lambda: riseml.submit(executor="k8s"), riseml.UsageError, "executor is 'k8s'"),
     (lambda: riseml.submit(allow_env="TOKEN"), riseml.UsageError, "allow_env is a text"),
     (lambda: riseml.submit(message=" "), riseml.UsageError, "message is ' '"),
@@ -50,6 +63,11 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: riseml.map(print, "abc"), riseml.UsageError, "map takes a list of points"),
     (lambda: riseml.map(print, 3), riseml.UsageError, "map takes a list of points"),  # type: ignore[arg-type]  # wrong
     (lambda: riseml.map(print, iter([1])), riseml.UsageError, "a job cannot import this function"),
+    (
+        lambda: riseml.map(train, [{"epochs": 1}, (1, 2)]),
+        riseml.UsageError,
+        "point 1: train does not take",
+    ),
     (lambda: riseml.map(print, [1]), riseml.UsageError, "a job cannot import this function"),
     (lambda: riseml.search(metric="loss", goal="down"), riseml.UsageError, "problem"),
     (lambda: riseml.search("absent"), riseml.NotFound, "there is no file absent"),
