@@ -515,6 +515,14 @@ _GROUPS = (
         "Log in at registries from which the images of experiments are pulled.",
         ("riseml registry login registry.lab:5000 -u paul", "riseml registry list"),
     ),
+    CommandPlace(
+        "self",
+        "self_check",
+        "self_app",
+        Section.HELP,
+        "Check riseml itself, and this machine.",
+        ("riseml self check",),
+    ),
 )
 _HELP = (["--help"], ["-h"])  # the list of all commands needs none of their modules
 _NEEDS_ALL = "completion"  # this command lists the others

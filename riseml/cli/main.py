@@ -30,7 +30,7 @@ _JSON = "--json"
 _FULL_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})  # errors of a write to a full disk
 _UsageFault: type[Exception] = typer.BadParameter.__mro__[1]  # the base class, in the library that typer parses with
 
-_GROUPS = (["server"], ["system"], ["user"], ["key"], ["project"])
+_GROUPS = (["server"], ["system"], ["user"], ["key"], ["project"], ["self"])
 """Groups that do nothing without a subcommand."""
 
 

@@ -42,7 +42,7 @@ _ANSWERS = {
     "dashboard": "`riseml web` shows your experiments in a browser",
     "delete": "`riseml kill 4` ends experiment 4, and `riseml rm -r output://4` removes its output",
     "destroy": "`riseml kill 4` ends experiment 4, and `riseml rm -r output://4` removes its output",
-    "doctor": "`riseml system test` tests the hosts, and `riseml pool check` their connections",
+    "doctor": "`riseml self check` checks this machine, and `riseml system test` and `riseml pool check` the hosts",
     "down": "`riseml kill 4` ends experiment 4, and `riseml server stop` stops your server while training goes on",
     "download": "`riseml cp output://4/model .` copies from the output of experiment 4",
     "events": "`riseml server logs` prints what the server decides and does",

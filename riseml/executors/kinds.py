@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from riseml.base.names import LOCAL_HOST, THIS_MACHINE, HostName
 from riseml.base.settings import DOCKER, PROCESS, SLURM, ExecutorName, Settings
 from riseml.executors.base import CheckStart, Executor, allow_start
 from riseml.executors.build_limits import read_build_limits
+from riseml.executors.capabilities import Finding
 from riseml.executors.docker.environment_builds import BuildSettings
 from riseml.executors.docker.executor import DockerExecutor
 from riseml.executors.docker.helpers import HelperRegistry
+from riseml.executors.docker.host_check import inspect_requirements
 from riseml.executors.docker.pool_swarm import PoolSwarm as PoolSwarm
 from riseml.executors.transports.engine_client import Engine
 from riseml.spec.pool.types import SLURM_CLUSTER, HostSpec, PoolSpec, SlurmSpec, Tls
@@ -103,6 +106,20 @@ def connect_local_engine(settings: Settings) -> Engine:
         pair = ["", ""]  # as Docker's command line does: the engine decides whether it requires a certificate
     tls = Tls(str(folder / "ca.pem"), *pair)
     return Engine.of_host(HostSpec(LOCAL_HOST, settings.engine, tls=tls), settings.home)
+
+
+def check_local_engine(settings: Settings, *, has_gpus: bool) -> tuple[Finding, ...]:
+    """Return what is right and wrong with the engine of DOCKER_HOST, for `riseml self check`.
+
+    Args:
+        settings: of the user.
+        has_gpus: the driver of this machine shows GPUs.
+
+    Raises:
+        Unreachable: it does not answer.
+    """
+    with closing(connect_local_engine(settings)) as engine, engine.api() as api:
+        return inspect_requirements(api, HostSpec(LOCAL_HOST, settings.engine), has_gpus=has_gpus)
 
 
 def check_cluster() -> None:

@@ -19,6 +19,7 @@ from riseml.base.folders import check_home, make_private
 from riseml.base.records import dataclass
 
 if TYPE_CHECKING:
+    from riseml import wire
     from riseml.base.settings import Settings
 
 ANSWER_DEADLINE = 60.0
@@ -108,6 +109,18 @@ def run_executor_check(settings: Settings) -> None:
         RisemlError: the server could not run jobs.
     """
     _run_program(settings, "riseml.server.executor_check", f"the {settings.executor} executor could not be checked")
+
+
+def run_self_check(settings: Settings) -> list[wire.SelfFinding]:
+    """Return whether this machine has what riseml needs, without a server.
+
+    Raises:
+        RisemlError: the check itself failed.
+    """
+    findings: list[wire.SelfFinding] = json.loads(
+        _run_program(settings, "riseml.server.self_check", "this machine could not be checked")
+    )
+    return findings
 
 
 def run_home_program(settings: Settings, *words: str) -> Any:

@@ -88,6 +88,8 @@ from riseml.wire.command_output import (
     PlotView as PlotView,
     ScalingRowView as ScalingRowView,
     ScalingView as ScalingView,
+    SelfFinding as SelfFinding,
+    SelfFindings as SelfFindings,
     ServerLogLine as ServerLogLine,
     ServerStop as ServerStop,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from typing_extensions import TypedDict
 
 from riseml.wire.experiments import ExperimentType
@@ -51,6 +53,20 @@ class OpenedPage(TypedDict):
     """What `riseml docs --open --json` prints."""
 
     path: str  # of the page, an HTML file
+
+
+class SelfFinding(TypedDict):
+    """A requirement of riseml that `riseml self check` examined."""
+
+    topic: str  # `system`, `python`, `disk`, `clock`, `cgroups`, `driver`, `engine`, `version`, `isolation`, `toolkit`
+    outcome: Literal["ok", "note", "failed"]  # note: no failure, but worth knowing
+    message: str  # what is so, and what to do
+
+
+class SelfFindings(TypedDict):
+    """What `riseml self check --json` prints."""
+
+    findings: list[SelfFinding]
 
 
 class ForwardView(TypedDict):

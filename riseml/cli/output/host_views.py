@@ -32,6 +32,7 @@ _POOL_HOSTS = (
     Column("SWARM"),
     Column("RUNS", shrinks=True),
 )
+_SELF_FINDINGS = (Column("CHECK"), Column("OUTCOME"), Column("FOUND", folds=True))
 _LEFTOVERS = (
     Column("KIND"),
     Column("NAME", shrinks=True),
@@ -221,3 +222,9 @@ def _describe_disk(disk: wire.DiskView) -> str:
 
 def _format_leftover_size(leftover: wire.LeftoverView) -> str:
     return "-" if leftover["size"] is None else format_size(leftover["size"])
+
+
+def list_self_findings(findings: Sequence[wire.SelfFinding], style: Style) -> list[str]:
+    """Return a table of what `riseml self check` examined: what is so, and what to do."""
+    rows = [[finding["topic"], finding["outcome"], finding["message"]] for finding in findings]
+    return build_table(_SELF_FINDINGS, rows, style)

@@ -93,6 +93,25 @@ class EngineCheck:
             return inspect_privacy(api, container, mount, name)
 
 
+def inspect_requirements(api: docker.APIClient, host: HostSpec, *, has_gpus: bool) -> tuple[Finding, ...]:
+    """Return what `riseml self check` says of an engine. It starts nothing there."""
+    info = api.info()
+    findings = [
+        finding if finding.topic != "connection" else replace(finding, topic="engine")
+        for finding in _inspect_host(api, host).findings
+        if finding.topic != "images"
+    ]
+    if not has_gpus:
+        return (*findings, Finding("toolkit", Outcome.OK, "not needed: the driver shows no NVIDIA GPU"))
+    if offers_gpus(info):
+        return (*findings, Finding("toolkit", Outcome.OK, "the engine passes GPUs on to containers"))
+    message = (
+        "the engine passes no GPU on: install nvidia-container-toolkit, then"
+        " `nvidia-ctk runtime configure --runtime=docker` as root, and restart Docker"
+    )
+    return (*findings, Finding("toolkit", Outcome.FAILED, message))
+
+
 def _inspect_host(api: docker.APIClient, host: HostSpec) -> HostReport:
     """Return one finding for each topic; a topic without a problem may have none."""
     version = api.version()

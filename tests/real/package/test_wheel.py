@@ -108,6 +108,11 @@ def test_the_wheel_works_in_an_empty_environment(way: str, python: Path, wheel: 
     head: list[str | Path] = ["git", "-C", wheel.parents[1], "rev-parse", "--short=12", "HEAD"]
     commit = subprocess.run(head, capture_output=True, text=True, check=True).stdout.strip()
     assert riseml("--version") == f"riseml {__version__} (commit {commit})\n"
+    environ["RISEML_EXECUTOR"] = "process"
+    assert [row["topic"] for row in json.loads(riseml("self", "check", "--json"))["findings"]][:2] == [
+        "system",
+        "python",
+    ]
     riseml("init")
     riseml("validate")
     assert riseml("docs", "search").startswith("# A search for the best point")
