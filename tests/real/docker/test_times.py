@@ -12,7 +12,7 @@ AWAY = 5.0  # seconds without a server
 def test_containers_that_end_without_a_server_have_their_own_times(docker_rig: Rig) -> None:
     """One ends within its limit; the master of a gang fails, and its workers run on until a server ends them."""
     rig = docker_rig
-    rig.submit(single("sleep 2", max_duration="4s"))
+    rig.submit(single("sleep 2", max_duration="4s", track=False))
     rig.submit(gang({"master": "sleep 2; exit 3"}))
     for name in ("1", "2"):
         rig.wait_state(name, "RUNNING")

@@ -16,7 +16,7 @@ from riseml.base.states import TERMINAL, Network
 from riseml.control.actions import Action
 from riseml.control.decide import Decision, decide
 from riseml.model import Capacity, Experiment, Gpu, HostObservation, Image, Lineage, Plan, Predecessor
-from riseml.spec.config.types import Resources, Retry, RetryScope, SaveSection
+from riseml.spec.config.types import NanRule, OnSection, Resources, Retry, RetryScope, SaveSection
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.laws import Laws, count_attempts
 from tests.unit.control.simulation import (
@@ -142,6 +142,7 @@ class History:
             if waits is not None:
                 before = replace(WAITS[waits], record=identity - 1, number=identity - 1)
                 plan = replace(plan, after=(before,))
+            plan = change_policy(plan, on=OnSection(nan=list(NanRule)[identity % 3]))
             if identity in (2, 3):
                 plan = replace(plan, lineage=Lineage(2, parent=1, parent_record=1))
             self.simulation.submit(self.make_experiment_of(user, identity, plan))
@@ -165,6 +166,14 @@ class History:
         for identity in going[pick % (len(going) or 1) :][:1]:
             self.simulation.stop(identity)
             self.laws.killed.setdefault(identity, count_attempts(self.simulation, identity))
+        self._wake(wake_ups)
+
+    @rule(pick=integer(0, 99), wake_ups=WAKE_UPS)
+    def a_loss_is_lost(self, pick: int, wake_ups: int) -> None:
+        """An experiment whose riseml.yml wants its end then ends; another one goes on."""
+        running = sorted({key.experiment for key in self.simulation.running()})
+        for identity in running[pick % (len(running) or 1) :][:1]:
+            self.simulation.not_finite[identity] = "loss is nan"
         self._wake(wake_ups)
 
     @rule(quiet=several(choice(0.0, 59.0, 60.0, 60.0, 60.0), 1, 4))

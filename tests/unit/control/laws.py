@@ -46,7 +46,8 @@ Invariants:
  I6. Every container belongs to an open record.
  I7. At most one attempt of an experiment has running containers.
  I8. Final states are final, and each change of state is one event.
- I9. A success was seen: exit code 0 of the job that decides. Or a search has asked for the end.
+ I9. A success was seen: exit code 0 of the job that decides. Or a search has asked for the end, or a loss was lost
+     whose riseml.yml wants success then. A failure for a lost loss is one that riseml.yml wants.
 I10. After a kill, or after a search stopped its trial, the attempt number does not grow.
 I11. A stored log is a prefix of what was written (tests of the store).
 I12. What is held on a host is the sum of the jobs that have a place there.
@@ -72,7 +73,7 @@ from riseml.control.placement.free import FreeResources, find_held_jobs, free_af
 from riseml.control.placement.leaders import list_leaderless
 from riseml.control.quotas import Account, AccountKind
 from riseml.model import Experiment, HostObservation, Job, JobKey, Launch, World
-from riseml.spec.config.types import RetryScope
+from riseml.spec.config.types import NanRule, RetryScope
 from tests.support.memory_cluster import MemoryCluster
 from tests.unit.control.simulation import LOST_AFTER, Simulation, Witness
 
@@ -114,7 +115,12 @@ class Laws(Witness):
             assert deciders, "13"
             stopped = new.reason is Reason.STOPPED_EARLY
             assert not stopped or new.wanted is not Wanted.RUN, "I9: nothing stops early unless its search asks"
-            assert stopped or all(job.exit_code == 0 for job in deciders), "I9: success was seen"
+            lost = new.reason is Reason.NOT_FINITE
+            assert stopped or lost or all(job.exit_code == 0 for job in deciders), "I9: success was seen"
+        if new.state in TERMINAL and new.reason is Reason.NOT_FINITE:
+            wanted = {NanRule.STOP: State.FINISHED, NanRule.FAIL: State.FAILED}
+            assert new.id in self.simulation.not_finite, "I9: its loss was lost"
+            assert new.state is wanted.get(new.plan.policy.on.nan), "I9: its riseml.yml wants this end"
         if new.closed:
             self._is_over(new, seen)
             self._is_saved(new, seen)
