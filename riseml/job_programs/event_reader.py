@@ -33,6 +33,7 @@ import signal
 import sys
 import time
 
+from riseml.job_programs.event_media import MediaWriter
 from riseml.job_programs.event_records import (
     MOST_DATA,
     MOST_TAGS,
@@ -117,12 +118,13 @@ class EventReader:
         self.began = began
         self.files = {}  # type: dict[str, EventFile]
         self.others = set()  # type: set[str]
-        self.names = {}  # type: dict[tuple[str, str], str]
-        self.metrics = set()  # type: set[str]
+        self.names = {}  # type: dict[tuple[str, str, str], str]
+        self.metrics = {}  # type: dict[str, str]
         self.problems = set()  # type: set[str]
         self.next_search = 0.0
         self.known = {}  # type: dict[tuple[str, str], bool]
         self.reads_events = "tensorboard" in trackers
+        self.media = MediaWriter(folder, self._tell_once)
         self.mlflow = None  # type: MlflowFolder | None
         self.wandb = WandbRuns(jobs, began, self._tell_once) if "wandb" in trackers else None
         if "mlflow" in trackers and runs.startswith(folder + "/"):
@@ -146,7 +148,7 @@ class EventReader:
         left = sys.maxsize if deadline else PASS_BYTES
         for path, file in sorted(self.files.items()):
             if deadline and time.monotonic() > deadline:
-                self._tell_once("end", "the job has ended, and not all of its event files were read in time")
+                self._tell_late()
                 return
             try:
                 status = os.stat(path)
@@ -167,7 +169,7 @@ class EventReader:
             is_at_end = True
             for value in mlflow.read_new(RUN_BYTES, deadline):
                 is_at_end = False
-                name = self._find_name("", value.name)
+                name = self._find_name("mlflow", "", value.name)
                 if name:
                     send_metrics({name: value.value, "step": value.step}, value.at)
             if is_at_end or not deadline:
@@ -179,7 +181,7 @@ class EventReader:
         """Report what is new in the runs of wandb."""
         while True:
             for record in wandb.read_new(RUN_BYTES, deadline):
-                names = {self._find_name("", name): value for name, value in record.values.items()}
+                names = {self._find_name("wandb", "", name): value for name, value in record.values.items()}
                 values = {name: value for name, value in names.items() if name}  # type: dict[str, object]
                 if record.step is not None:
                     values["step"] = record.step
@@ -256,6 +258,8 @@ class EventReader:
                 if not self._read_piece(file, descriptor, status.st_size):
                     file.seen = (status.st_size, status.st_mtime_ns)
                     return file.offset - begin
+            if deadline:
+                self._tell_late()
         except Damaged as problem:
             file.seen = (status.st_size, status.st_mtime_ns)
             self._tell_once(file.path, f"the event file {file.path!r} is not read beyond byte {file.offset}: {problem}")
@@ -312,11 +316,12 @@ class EventReader:
             try:
                 if file.since is None:
                     file.since = 0.0 if read_wall_time(data) >= self.began - _EARLY else self.began - _EARLY
-                scalars = read_scalars(data, file.run, self.known)
+                scalars = read_scalars(data, file.run, self.known, self.media.values)
+                self.media.write_values(file.run, file.since)
             except Damaged:  # the checksum is right: a message of another kind
                 continue
             for scalar in scalars:
-                name = self._find_name(file.run, scalar.tag)
+                name = self._find_name("tensorboard", file.run, scalar.tag)
                 if not name or scalar.at < file.since:
                     continue
                 if last is not None and (scalar.step != last.step or name in group):
@@ -327,12 +332,16 @@ class EventReader:
         if last is not None:
             send_metrics(dict(group, step=last.step), last.at)
 
-    def _find_name(self, run: str, tag: str) -> str:
-        """Return the name of a metric; empty for one too many."""
-        key = (run, tag)
+    def _find_name(self, source: str, run: str, tag: str) -> str:
+        """Return the name of a metric; empty for one too many. The name belongs to the source of its first value; that
+        of another source has the source behind it, and the server hides its curve while the two agree.
+        """
+        key = (source, run, tag)
         name = self.names.get(key)
         if name is None:
             name = run + "/" + tag if run else tag
+            if self.metrics.get(name, source) != source:
+                name = f"{name} ({source})"
             if name not in self.metrics and len(self.metrics) >= MOST_NAMES:
                 self._tell_once(
                     "names",
@@ -340,10 +349,13 @@ class EventReader:
                 )
                 name = ""
             else:
-                self.metrics.add(name)
+                self.metrics[name] = source
             if len(self.names) < MOST_TAGS:
                 self.names[key] = name
         return name
+
+    def _tell_late(self) -> None:
+        self._tell_once("end", "the job has ended, and not all of its event files were read in time")
 
     def _tell_once(self, key: str, problem: str) -> None:
         if key not in self.problems and len(self.problems) < MOST_NAMES:

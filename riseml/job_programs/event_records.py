@@ -15,6 +15,7 @@ takes 190 ms of processor time to load, and 33 MB.
 """
 
 import struct
+from collections.abc import Iterator
 
 MOST_DATA = 8 << 20  # bytes of a record; a larger one is passed over: it holds pictures or a graph
 MOST_CHECKED = 16 << 10  # bytes of data up to which their CRC is compared: this takes 0.1 us a byte
@@ -136,7 +137,20 @@ def read_wall_time(data: bytes) -> float:
     return at
 
 
-def read_scalars(data: bytes, run: str, scalar_tags: "dict[tuple[str, str], bool]") -> "list[Scalar]":
+class OtherValue:
+    """A value of a summary that is no scalar."""
+
+    __slots__ = ("at", "data", "step")
+
+    def __init__(self, step: int, at: float, data: bytes) -> None:
+        self.step = step
+        self.at = at
+        self.data = data
+
+
+def read_scalars(
+    data: bytes, run: str, scalar_tags: "dict[tuple[str, str], bool]", other_values: "list[OtherValue] | None" = None
+) -> "list[Scalar]":
     """Return the scalars of an event.
 
     Args:
@@ -144,10 +158,26 @@ def read_scalars(data: bytes, run: str, scalar_tags: "dict[tuple[str, str], bool
         run: of its file.
         scalar_tags: runs and tags of which a tensor with metadata was read, and whether it is a scalar: later ones may
             lack them.
+        other_values: takes the values that are no scalars.
 
     Raises:
         Damaged: it is no event.
     """
+    step, at, values = _list_values(data)
+    if abs(step) > _LARGEST_STEP:
+        return []
+    scalars = []  # type: list[Scalar]
+    for value in values:
+        pair = _read_value(value, run, scalar_tags)
+        if pair is not None and len(scalars) < MOST_FIELDS:
+            scalars.append(Scalar(pair[0], step, at, pair[1]))
+        elif pair is None and other_values is not None:
+            other_values.append(OtherValue(step, at, value))
+    return scalars
+
+
+def _list_values(data: bytes) -> "tuple[int, float, Iterator[bytes]]":
+    """Return the step, the time and the values of an event."""
     step = 0
     at = 0.0
     summaries = []  # type: list[bytes]
@@ -158,15 +188,8 @@ def read_scalars(data: bytes, run: str, scalar_tags: "dict[tuple[str, str], bool
             step = _make_signed(value)
         elif number == 5 and isinstance(value, bytes):
             summaries.append(value)
-    if abs(step) > _LARGEST_STEP:
-        return []
-    scalars = []  # type: list[Scalar]
-    for summary in summaries[:MOST_FIELDS]:
-        for field, value in read_fields(summary):
-            pair = _read_value(value, run, scalar_tags) if field == 1 and isinstance(value, bytes) else None
-            if pair is not None and len(scalars) < MOST_FIELDS:
-                scalars.append(Scalar(pair[0], step, at, pair[1]))
-    return scalars
+    fields = (field for summary in summaries[:MOST_FIELDS] for field in read_fields(summary))
+    return step, at, (value for number, value in fields if number == 1 and isinstance(value, bytes))
 
 
 def _read_value(data: bytes, run: str, scalar_tags: "dict[tuple[str, str], bool]") -> "tuple[str, float] | None":

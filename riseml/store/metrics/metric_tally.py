@@ -24,6 +24,7 @@ _AT = AT_METRIC.encode()  # in a report of values that the training has noted el
 _LATEST = 253402300800  # seconds since 1970; the end of the year 9999
 _TRACKED = " (tensorboard)"  # behind the name of a metric that the training reports by `riseml.report`, too
 _REPORTED = " (report)"
+_SECOND_SOURCES = (" (tensorboard)", " (mlflow)", " (wandb)")  # behind names that two trackers of a job have
 _PAIR = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*)" *: *([^ ,}]+)')
 
 
@@ -109,6 +110,10 @@ class MetricTally:
             for name, count in self._counts.items()
             if (other := self.choose_name(name, is_tracked=name not in self.tracked)) in self._counts
         }
+        for name in self.tracked & self._counts.keys():
+            plain_name = next((name.removesuffix(end) for end in _SECOND_SOURCES if name.endswith(end)), name)
+            if plain_name != name and plain_name in self._counts:
+                second[name] = self._counts[plain_name]
         return frozenset(
             name for name, count in second.items() if self._counts[name].history.agrees_with(count.history)
         )

@@ -23,6 +23,7 @@ with writer.as_default():
         tf.summary.scalar("loss", 1 / (step + 1), step=step)
         tf.summary.histogram("weights", tf.zeros(9), step=step)
     tf.summary.text("note", "hello", step=1)
+    tf.summary.image("samples", tf.zeros((2, 4, 4, 3)), step=3)
 writer.close()
 with tf.Graph().as_default(), tf.compat.v1.Session() as session:
     old = tf.compat.v1.summary.FileWriter(out + "/old")
@@ -45,6 +46,7 @@ with SummaryWriter(os.environ["OUTPUT_DIR"]) as writer:
     for step in range(50):
         writer.add_scalar("loss/train", 1 / (step + 1), step, walltime=1e9 + step)
     writer.add_text("note", "hello")
+    writer.add_hparams({"lr": 0.1, "optimizer": "sgd"}, {"final": 0.5}, run_name="chosen")
 with SummaryWriter(os.environ["OUTPUT_DIR"], purge_step=45) as writer:
     for step in range(45, 60):
         writer.add_scalar("loss/train", 0.5, step)
@@ -76,6 +78,11 @@ def test_event_files_of_tensorflow(engine_rig: Rig) -> None:
     assert epochs["train/epoch_loss"]["last"] == pytest.approx(last["loss"], rel=1e-6)
     assert epochs["validation/epoch_loss"]["last"] == pytest.approx(last["val_loss"], rel=1e-6)
     assert not any("weights" in name or "note" in name for name in found)
+    media = Path(engine_rig.experiment("1")["output"], "media")
+    files = sorted(str(path.relative_to(media)) for path in media.rglob("*.*"))
+    assert files[:3] == ["eval/note/1.txt", "eval/samples/2/3.png", "eval/samples/3.png"]
+    assert (media / "eval/note/1.txt").read_text() == "hello"
+    assert (media / "eval/samples/3.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_event_files_of_pytorch(engine_rig: Rig) -> None:
@@ -89,5 +96,10 @@ def test_event_files_of_pytorch(engine_rig: Rig) -> None:
     assert (loss["count"], loss["min"], loss["min_step"], loss["last"], loss["last_step"]) == (65, 0.02, 49, 0.5, 59)
     history = engine_rig.get("/v1/experiments/1/metrics/history", metric="loss/train")["buckets"]
     assert (history[7]["first_step"], history[7]["first_at"]) == (7, "2001-09-09T01:46:47.000000Z")
+    assert found.pop("chosen/final")["last"] == 0.5
+    media = Path(engine_rig.experiment("1")["output"], "media")
+    assert (media / "note/0.txt").read_text() == "hello"
+    table = json.loads((media / "chosen/hparams/0.json").read_text())
+    assert table == {"columns": ["name", "value"], "rows": [["lr", 0.1], ["optimizer", "sgd"]]}
     ((name, metric),) = found.items()
     assert (name.startswith("runs/"), name.endswith("/accuracy"), metric["last_step"]) == (True, True, 7)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -176,6 +178,19 @@ def test_the_last_pass_reads_more_than_one_pass_takes(job: Job, monkeypatch: pyt
     assert 0 < len(first) < 100
     rest = job.read(time.monotonic() + 3600)
     assert [report["step"] for report in [*first, *rest]] == list(range(500))
+
+
+@pytest.mark.parametrize(("seconds", "is_whole"), [(3, False), (100, True)])
+def test_a_last_file_that_is_not_read_in_time_is_told(
+    job: Job, monkeypatch: pytest.MonkeyPatch, seconds: int, *, is_whole: bool
+) -> None:
+    """Each look at the clock is a second later."""
+    monkeypatch.setattr(event_reader, "CHUNK", 1000)
+    job.write("", b"".join(make_event(step, loss=step) for step in range(500)))
+    seen = itertools.count()
+    monkeypatch.setattr(event_reader, "time", SimpleNamespace(monotonic=lambda: float(next(seen))))
+    assert (len(job.read(seconds)) == 500) is is_whole
+    assert job.errors.count("not all of its event files were read in time") == (not is_whole)
 
 
 def test_the_program_ends_with_its_input_and_reads_the_rest(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riseml.base.names import BUILD, JobName
+from riseml.spec.config.types import FILE_TRACKERS, Tracker
 from riseml.store.logs.blocks import LogBlock
 from riseml.store.logs.read_position import ReadPosition
 from riseml.store.logs.report_lines import split_report
@@ -95,3 +96,17 @@ def test_two_sources_of_a_metric_are_one_curve_while_they_agree(count: int, *, f
         [metric for name in tally.summarize() if (metric := tally.find_count(name))], tracked=tally.tracked
     )
     assert restored.choose_name("loss", is_tracked=not first) == other
+
+
+@pytest.mark.parametrize("tracker", sorted(FILE_TRACKERS))
+def test_two_trackers_of_a_metric_are_one_curve_while_they_agree(tracker: Tracker) -> None:
+    """The program that reads their files gives the second one another name."""
+    tally = MetricTally()
+    other = f"loss ({tracker.value})"
+    for step in range(9):
+        for name in ("loss", other):
+            tally.add_report(MetricReport(JobName("master"), 1, "T", step, ((name, step / 7),), is_tracked=True))
+    assert tally.list_hidden() == {other}
+    tally.add_report(MetricReport(JobName("master"), 1, "T", 9, (("loss", 1),), is_tracked=True))
+    tally.add_report(MetricReport(JobName("master"), 1, "T", 9, ((other, 2),), is_tracked=True))
+    assert tally.list_hidden() == set()
