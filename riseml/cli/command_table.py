@@ -343,6 +343,14 @@ _COMMANDS = (
         ("riseml stacks 4", "riseml stacks 4.worker.1 --native", "riseml stacks 4 --locals"),
     ),
     CommandPlace(
+        "profile",
+        "profile",
+        "profile_job",
+        Section.HANDS_ON,
+        "Record where a running job spends its time.",
+        ("riseml profile 4.worker.1 --seconds 30", "riseml profile 4.worker.1 --native --idle"),
+    ),
+    CommandPlace(
         "exec",
         "jobs",
         "run_command",

@@ -408,6 +408,11 @@ class Client:
         path = _format_path("experiments", identity, "stacks")
         return self._post(path, wire.StacksView, timeout=_SLOW_ANSWER, json=request)
 
+    def profile_job(self, identity: str, request: wire.ProfileOptions) -> wire.ProfileView:
+        """Return where a running job is for some seconds. Takes so long."""
+        path = _format_path("experiments", identity, "profile")
+        return self._post(path, wire.ProfileView, timeout=_SLOW_ANSWER + request.get("seconds", 30), json=request)
+
     def get_system(self) -> wire.SystemView:
         """Return the server and its hosts."""
         return self._get("/system", wire.SystemView)

@@ -22,7 +22,7 @@ from riseml.base.stream_messages import CommandRequest
 from riseml.diagnosis.stacks import ProcessStacks
 from riseml.executors.base import Output, Report, ignore_report
 from riseml.executors.gangs import GangRequest, MachineLister
-from riseml.executors.job_stacks import StackRequest
+from riseml.executors.job_stacks import ProfileRequest, RecordedProfile, StackRequest
 from riseml.executors.job_streams import JobStream
 from riseml.executors.written_files import Unread, WrittenFile, WrittenRequest
 from riseml.files.archives.project_files import ProjectFiles
@@ -444,6 +444,14 @@ class StackReader(Protocol):
         Raises:
             NotThere: the job does not run.
             EngineError: nothing could be read.
+        """
+
+    def record_profile(self, key: JobKey, request: ProfileRequest) -> RecordedProfile:
+        """Return where the Python processes of a job are, for some seconds. Blocks for so long.
+
+        Raises:
+            NotThere: the job does not run.
+            EngineError: nothing could be recorded.
         """
 
 

@@ -15,12 +15,15 @@ PATIENCE = 20.0  # seconds for one process
 WHOLE_PATIENCE = 60.0  # seconds for all processes of a job
 PARALLEL = 4  # processes that are read at the same time
 MOST_MEMORY = 1 << 30  # bytes for one py-spy: the names of native functions may be many
+LONGEST_PROFILE = 90  # seconds
+PROFILE_START = 20.0  # seconds that a profile may take beyond its own
 LONGEST_COMMAND = 300  # characters of a command line
+ENDED = "it has just ended"  # of a process that is left out of the answer
 
 _UNSTOPPABLE = "DTtZX"  # states in which the kernel does not let another process stop a process
 _PYTHON = re.compile(rb"python|uwsgi", re.IGNORECASE)
 _OWN_PROGRAM = re.compile(rb"riseml\.job_programs\.event_reader|(\.riseml|/a\d+)/event_reader\.py|/role_server\.py")
-_NOT_PYTHON = "Failed to find python version"
+_NOT_PYTHON = re.compile("Failed to find python version|No python processes found")
 _CAUSE = re.compile(r"^\s*(?:\d+: )?(.+)$")
 
 
@@ -67,7 +70,7 @@ def may_be_python(cmdline: bytes, maps: "bytes | None") -> bool:
         cmdline: its command line.
         maps: the begin of its list of mapped files; None: the kernel does not show it.
     """
-    return maps is None or bool(_PYTHON.search(cmdline) or _PYTHON.search(maps))
+    return maps is None or bool(_PYTHON.search(cmdline.split(b"\0")[0]) or _PYTHON.search(maps))
 
 
 def is_own_program(cmdline: bytes) -> bool:
@@ -87,6 +90,13 @@ def choose_options(state: str, *, native: bool, variables: bool) -> "list[str]":
     return options
 
 
+def choose_profile_options(*, seconds: int, rate: int, native: bool, idle: bool) -> "list[str]":
+    """Return the options of `py-spy record`, which prints each stack and how often it was seen."""
+    options = ["--format", "raw", "--output", "/dev/stdout", "--subprocesses", "--full-filenames"]
+    options += ["--duration", str(seconds), "--rate", str(rate)]
+    return options + (["--native"] if native else []) + (["--idle"] if idle else [])
+
+
 def explain_failure(errors: str, yama: str) -> str:
     """Return why py-spy printed no stacks, for people; empty: the process runs no Python.
 
@@ -94,7 +104,7 @@ def explain_failure(errors: str, yama: str) -> str:
         errors: what py-spy printed.
         yama: the content of /proc/sys/kernel/yama/ptrace_scope; empty: there is no such file.
     """
-    if _NOT_PYTHON in errors:
+    if _NOT_PYTHON.search(errors):
         return ""
     if re.search("permission denied|operation not permitted|EPERM|EACCES", errors, re.IGNORECASE):
         scope = yama.strip()
@@ -108,7 +118,7 @@ def explain_failure(errors: str, yama: str) -> str:
             " seccomp or AppArmor profile of the host refuses ptrace"
         )
     if re.search("no such (file|process)|ESRCH", errors, re.IGNORECASE):
-        return "it has just ended"
+        return ENDED
     causes = [row for row in errors.partition("Stack backtrace:")[0].splitlines() if row.strip()]
     cause = _CAUSE.match(causes[-1]) if causes else None
     return "py-spy says: " + cause.group(1)[:200] if cause else "py-spy ended without a word"

@@ -5,6 +5,9 @@ program; `native` and `variables` choose what is read. The answer, one line of J
 processes, each with `pid`, `parent`, `state`, `name`, `command`, `wait_channel`, `rank`, and `dump` (what `py-spy dump`
 printed) or `trouble` (why there is none).
 
+With `profile` (`seconds`, `rate`, `native`, `idle`) it records where the job is for some seconds instead. The answer is
+an object with `text` (what `py-spy record` printed), `trouble` and `processor` (seconds that py-spy has computed).
+
 A job cannot hold or fill this program: the number of processes, the time, the memory and the size of the answer are
 bounded (`process_facts`). Nothing of the job is run.
 
@@ -24,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from riseml.job_programs.process_facts import (
+    ENDED,
     LONGEST_COMMAND,
     MOST_DUMP,
     MOST_DUMPS,
@@ -31,8 +35,10 @@ from riseml.job_programs.process_facts import (
     MOST_PROCESSES,
     PARALLEL,
     PATIENCE,
+    PROFILE_START,
     WHOLE_PATIENCE,
     choose_options,
+    choose_profile_options,
     explain_failure,
     find_rank,
     is_own_program,
@@ -76,6 +82,7 @@ def read_stacks(order: "dict[str, Any]") -> "list[dict[str, Any]]":
     with ThreadPoolExecutor(PARALLEL) as pool:
         list(pool.map(lambda row: _add_stacks(row, order, deadline), rows))
     size = 0
+    rows = [row for row in rows if row["trouble"] != ENDED]
     for row in rows:
         del row["cmdline"]
         size += len(row["dump"])
@@ -83,6 +90,28 @@ def read_stacks(order: "dict[str, Any]") -> "list[dict[str, Any]]":
             row["dump"] = ""
             row["trouble"] = "the stacks of the whole job are larger than 16 MiB"
     return rows
+
+
+def record_profile(order: "dict[str, Any]") -> "dict[str, Any]":
+    """Return where the outermost Python process of a job and those below it are, for some seconds."""
+    for row in list_job(order["root"]):
+        if may_be_python(row["cmdline"], _try_read(str(row["pid"]), "maps", _MOST_MAPS) or None):
+            break
+    else:
+        return {"text": "", "trouble": "it runs no Python", "processor": 0.0}
+    command = [order["spy"], "record", "--pid", str(row["pid"]), *choose_profile_options(**order["profile"])]
+    deadline = time.monotonic() + order["profile"]["seconds"] + PROFILE_START
+    code, output, errors = run_bounded(command, deadline)
+    trouble = "" if code == 0 else errors
+    if code:
+        yama = _try_read("sys", "kernel/yama/ptrace_scope").decode("ascii", "replace")
+        trouble = explain_failure(errors, yama) or "it runs no Python"
+    use = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "text": output.decode("utf-8", "replace"),
+        "trouble": trouble,
+        "processor": use.ru_utime + use.ru_stime,
+    }
 
 
 def _read_facts(name: str) -> "dict[str, Any]":
@@ -201,9 +230,10 @@ def _try_read(name: str, file: str, size: int = 4096) -> bytes:
 
 
 def main() -> None:
-    """Print the stacks of one job."""
+    """Print the stacks of one job, or its profile."""
     end_with_parent()
-    print(json.dumps(read_stacks(json.loads(sys.argv[1]))))
+    order = json.loads(sys.argv[1])
+    print(json.dumps(record_profile(order) if order.get("profile") else read_stacks(order)))
 
 
 if __name__ == "__main__":

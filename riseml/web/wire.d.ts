@@ -81,6 +81,7 @@ export type HostKeyView = { kind: string; fingerprint: string; pinned: "yes" | "
 export type HostKeys = { host: string; known_hosts: string; keys: Array<HostKeyView> };
 export type HostUsage = { name: string; cpus: number | null; mem_mib: number | null; gpus: number | null; cpu: Array<number>; mem_used: Array<number>; gpu: Array<number>; cpus_held: Array<number>; gpus_held: Array<number> };
 export type HostView = { name: string; state: "up" | "silent" | "draining" | "drained"; drained: boolean; message: string; url: string; address: string; swarm: "" | "member" | "manager"; labels: Record<string, string>; jobs: Array<string>; engine: string; cpus: number; mem_mib: number; gpus: number; gpu_mem_mib: number; gpu_driver: string; cpus_used: number; mem_mib_used: number; gpus_used: number };
+export type HotLineView = { call: string; own: number; total: number };
 export type ImportanceTable = { metric: string; goal: "maximize" | "minimize"; trials: number; stopped: number; parameters: Array<ParameterImportance>; message: string; when: string };
 export type ImportanceView = { id: string; tables: Array<ImportanceTable> };
 export type JobEnvironment = { variables: Record<string, string>; hidden: Array<string>; image: string };
@@ -155,6 +156,8 @@ export type PoolUsage = { since: string; until: string; step: number; time: Arra
 export type PoolView = { file: string | null; trouble: string; network: "bridge" | "overlay" | "host"; swarm_trouble: string; output: string; data: string; shared_output: boolean; hosts: Array<HostView>; gone: Array<GoneHost> };
 export type ProblemShape = { file: string; line: number; column: number; path: string; problem: string; hint: string; severity: "error" | "warning" };
 export type ProcessStacksView = { pid: number; parent: number; command: string; state: string; wait_channel: string; rank: number | null; threads: Array<ThreadStackView>; trouble: string };
+export type ProfileOptions = { seconds?: number; rate?: number; native?: boolean; idle?: boolean };
+export type ProfileView = { id: string; time: string; seconds: number; rate: number; samples: number; errors: number; overhead: number; top: Array<HotLineView>; flame_graph: string; speedscope: Record<string, unknown> };
 export type ProgressView = { job: string; done: number; of: number; unit: string; fraction: number; per_second: number | null; remaining: number | null; spread: number | null; rounds: number };
 export type ProjectChangeRequest = { open: boolean };
 export type ProxiedAppAddress = { url: string };
@@ -261,6 +264,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /experiments/${string}/annotation` ? AnnotationView :
   Request extends `POST /experiments/${string}/keep` ? KeptView :
   Request extends `POST /experiments/${string}/kill` ? ExperimentView :
+  Request extends `POST /experiments/${string}/profile` ? ProfileView :
   Request extends `POST /experiments/${string}/save` ? SavedView :
   Request extends `POST /experiments/${string}/search` ? ExperimentView :
   Request extends `POST /experiments/${string}/stacks` ? StacksView :

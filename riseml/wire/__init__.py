@@ -286,9 +286,12 @@ from riseml.wire.sets import (
     ParameterImportance as ParameterImportance,
 )
 from riseml.wire.stacks import (
+    HotLineView as HotLineView,
     JobStacksView as JobStacksView,
     LocalVariableView as LocalVariableView,
     ProcessStacksView as ProcessStacksView,
+    ProfileOptions as ProfileOptions,
+    ProfileView as ProfileView,
     StackFrameView as StackFrameView,
     StackGroupView as StackGroupView,
     StacksRequest as StacksRequest,

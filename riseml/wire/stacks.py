@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -80,3 +80,35 @@ class StacksView(TypedDict):
     summary: str  # the groups as a sentence
     groups: list[StackGroupView]  # the largest first
     jobs: list[JobStacksView]
+
+
+class ProfileOptions(TypedDict):
+    """How a job is recorded."""
+
+    seconds: NotRequired[int]  # 1 to 90; 30 by default
+    rate: NotRequired[int]  # samples in a second, 1 to 1000; 100 by default
+    native: NotRequired[bool]  # true: the calls of libraries in C, C++ and Rust, too
+    idle: NotRequired[bool]  # true: threads that wait, too
+
+
+class HotLineView(TypedDict):
+    """A line of code, and its part of the samples."""
+
+    call: str  # `train (train.py:88)`
+    own: float  # per cent of the samples in which it was the innermost call
+    total: float  # per cent of the samples in which it was anywhere in the stack
+
+
+class ProfileView(TypedDict):
+    """Where a job was for some seconds."""
+
+    id: str  # `4.worker.1`
+    time: str  # RFC 3339: when it began
+    seconds: int
+    rate: int  # samples in a second that were asked for
+    samples: int  # that were taken, of all its processes
+    errors: int  # samples that could not be read
+    overhead: float  # per cent of one core that the sampling took: the processes stood still for a part of it at most
+    top: list[HotLineView]  # the hottest first
+    flame_graph: str  # an SVG picture
+    speedscope: dict[str, Any]  # the file for https://speedscope.app

@@ -1,4 +1,4 @@
-"""The answer of `stacks` as lines: the sentence, then each stack once, with the threads that have it. Pure."""
+"""The answers of `stacks` and `profile` as lines. Pure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.style import Style, paint
+from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import clean_text, count_noun
 
 if TYPE_CHECKING:
     from riseml import wire
 
 _MOST_NAMED = 4  # threads of one stack that are named
+_MOST_LINES = 15  # hot lines that are printed
+_HOT_LINES = (Column("OWN", right=True), Column("TOTAL", right=True), Column("LINE", folds=True))
 _LONGEST_COMMAND = 60  # characters
 _BOLD = "1"
 
@@ -30,6 +33,21 @@ def list_stacks(stacks: wire.StacksView, style: Style) -> list[str]:
         lines += ["", clean_text(_describe_members(members)), *frames]
     remainder_lines = [*_list_others(stacks["jobs"])]
     return [*lines, "", *remainder_lines] if remainder_lines else lines
+
+
+def list_profile(profile: wire.ProfileView, files: Sequence[str], style: Style) -> list[str]:
+    """Return the hottest lines, what the sampling cost, and where the files are."""
+    rows = [
+        (f"{line['own']:.1f}%", f"{line['total']:.1f}%", clean_text(line["call"]))
+        for line in profile["top"][:_MOST_LINES]
+    ]
+    lines = build_table(_HOT_LINES, rows, style) if rows else ["Nothing ran: `--idle` counts threads that wait, too."]
+    errors = f", {profile['errors']} of them not readable" if profile["errors"] else ""
+    cost = (
+        f"{count_noun(profile['samples'], 'sample')} in {profile['seconds']} s{errors};"
+        f" sampling took {profile['overhead']:.1f} % of one core"
+    )
+    return [*lines, "", cost, *(clean_text(f"Saved {address}") for address in files)]
 
 
 def _list_frames(thread: wire.ThreadStackView) -> Iterator[str]:

@@ -16,8 +16,10 @@ import platform
 import secrets
 import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import docker
@@ -36,10 +38,11 @@ from riseml.executors.docker.helper_container import send_archive
 from riseml.executors.docker.helpers import Helpers
 from riseml.executors.docker.project_archive import WORKING_FOLDER
 from riseml.executors.docker.tiny_program import import_programs, make_program_file
-from riseml.executors.job_stacks import StackRequest
+from riseml.executors.job_stacks import ProfileRequest, RecordedProfile, StackRequest, shorten_files
 from riseml.executors.this_machine.spy import find_spy, read_spy_version
 from riseml.executors.transports.engine_client import Engine
 from riseml.job_programs.process_facts import (
+    ENDED,
     LONGEST_COMMAND,
     MOST_DUMP,
     MOST_DUMPS,
@@ -47,8 +50,10 @@ from riseml.job_programs.process_facts import (
     MOST_PROCESSES,
     PARALLEL,
     PATIENCE,
+    PROFILE_START,
     WHOLE_PATIENCE,
     choose_options,
+    choose_profile_options,
     explain_failure,
     find_rank,
     is_own_program,
@@ -77,18 +82,30 @@ class ContainerStacks:
     helpers: Helpers
 
     def read_stacks(self, key: JobKey, request: StackRequest) -> tuple[ProcessStacks, ...]:
+        with self._lend_calls(key, WHOLE_PATIENCE, native=request.native) as calls:
+            return read_rows(key.job, calls.collect_rows(request), f"/{WORKING_FOLDER}")
+
+    def record_profile(self, key: JobKey, request: ProfileRequest) -> RecordedProfile:
+        with self._lend_calls(key, LONGEST_STAY, native=request.native) as calls:
+            try:
+                return calls.record_profile(request)
+            except EngineError as error:
+                raise EngineError(f"{key.job} could not be recorded: {error.message}", permanent=True) from error
+
+    @contextmanager
+    def _lend_calls(self, key: JobKey, seconds: float, *, native: bool) -> Iterator[_HelperCalls]:
+        """Give the calls to a new helper beside a job, and remove the helper afterwards."""
         container = container_name(self.helpers.server, key)
         with self.helpers.engine.api(patient=True) as api:
             job_image = find_image(api, container)
             programs = read_programs(api)
-            folder = f"/.riseml-{secrets.token_hex(8)}" if request.native else ""
-            image = job_image if request.native else ensure_image(api, programs)
+            folder = f"/.riseml-{secrets.token_hex(8)}" if native else ""
+            image = job_image if native else ensure_image(api, programs)
             with self.helpers.lend(api, "stacks", make_helper_request(image, container, folder)) as name:
                 if folder:
                     send_archive(api, name, "/", _pack(folder, programs))
                 api.start(name)
-                session = _HelperCalls(self.helpers.engine, name, folder)
-                return read_rows(key.job, session.collect_rows(request), f"/{WORKING_FOLDER}")
+                yield _HelperCalls(self.helpers.engine, name, folder, seconds)
 
 
 def find_image(api: docker.APIClient, container: str) -> str:
@@ -180,14 +197,15 @@ class _HelperCalls:
         engine: of the host.
         helper: name of the container.
         folder: of both programs in it.
+        seconds: until nothing more is read.
     """
 
-    def __init__(self, engine: Engine, helper: str, folder: str) -> None:
+    def __init__(self, engine: Engine, helper: str, folder: str, seconds: float) -> None:
         self._engine = engine
         self._helper = helper
         self._spy = f"{folder}/{_SPY}"
         self._printer = f"{folder}/{_PRINTER}"
-        self._deadline = time.monotonic() + min(WHOLE_PATIENCE, LONGEST_STAY)
+        self._deadline = time.monotonic() + seconds
 
     def collect_rows(self, request: StackRequest) -> list[dict[str, Any]]:
         """Return the processes of the job as `job_programs.stack_reader` has them."""
@@ -197,11 +215,38 @@ class _HelperCalls:
         with ThreadPoolExecutor(PARALLEL, "read-stacks") as pool:
             list(pool.map(lambda row: self._add_stacks(row, request, yama.decode("ascii", "replace")), rows))
         size = 0
+        rows = [row for row in rows if row["trouble"] != ENDED]
         for row in rows:
             size += len(row["dump"])
             if size > MOST_DUMPS:
                 row.update(dump="", trouble=f"the stacks of the whole job are larger than {MOST_DUMPS >> 20} MiB")
         return rows
+
+    def record_profile(self, request: ProfileRequest) -> RecordedProfile:
+        """Return where the outermost Python process of the job and those below it are, for some seconds.
+
+        Raises:
+            EngineError: nothing could be recorded.
+        """
+        rows = self._list_rows()[:MOST_PROCESSES]
+        self._add_facts(rows)
+        row = next((row for row in rows if row["is_python"]), None)
+        if row is None:
+            raise EngineError("it runs no Python")
+        command = [self._spy, "record", "--pid", str(row["pid"]), *choose_profile_options(**asdict(request))]
+        deadline = min(self._deadline, time.monotonic() + request.seconds + PROFILE_START)
+        output, errors, cut = self._run(command, MOST_DUMP, deadline)
+        if cut or b"py-spy> Wrote" not in output:
+            yama = self._print_files(["/proc/sys/kernel/yama/ptrace_scope"])[0] or b""
+            reason = explain_failure(errors.decode("utf-8", "replace"), yama.decode("ascii", "replace"))
+            raise EngineError(cut or reason or "it runs no Python")
+        return RecordedProfile(shorten_files(output, f"/{WORKING_FOLDER}"), self._measure_processor())
+
+    def _measure_processor(self) -> float:
+        """Return the seconds of a core that the helper has taken."""
+        with self._engine.api() as api:
+            use = api.stats(self._helper, stream=False, one_shot=True)
+        return float(use["cpu_stats"]["cpu_usage"]["total_usage"]) / 1e9
 
     def _list_rows(self) -> list[dict[str, Any]]:
         """Return the processes, those with low pids first, without those of the helper."""

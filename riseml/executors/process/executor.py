@@ -28,12 +28,12 @@ from riseml.executors.environments.project_files import copy_files
 from riseml.executors.environments.this_machine import ThisMachineMaker
 from riseml.executors.environments.venvs import VirtualEnvironments
 from riseml.executors.gpus.nvml import GpuReader
-from riseml.executors.job_stacks import StackRequest
+from riseml.executors.job_stacks import ProfileRequest, RecordedProfile, StackRequest
 from riseml.executors.job_streams import JobStream
 from riseml.executors.logs.log_reader import JobLogReader
 from riseml.executors.process.job_commands import open_process_command, open_process_port
 from riseml.executors.process.job_folders import ProcessJobFolders
-from riseml.executors.process.job_stacks import read_process_stacks
+from riseml.executors.process.job_stacks import read_process_stacks, record_process_profile
 from riseml.executors.process.process_use import JobProcessMeter, read_processor_time
 from riseml.executors.process.reflinked_code import ReflinkedCode
 from riseml.executors.process.secret_files import SecretFiles
@@ -263,6 +263,10 @@ class ProcessExecutor:
     def read_stacks(self, key: JobKey, request: StackRequest) -> tuple[ProcessStacks, ...]:
         folder = self._folders.job_folder(key) / _CODE
         return read_process_stacks(self._folders.load_job_record(key), key.job, folder, request)
+
+    def record_profile(self, key: JobKey, request: ProfileRequest) -> RecordedProfile:
+        folder = self._folders.job_folder(key) / _CODE
+        return record_process_profile(self._folders.load_job_record(key), key.job, folder, request)
 
     def open_port(self, key: JobKey, port: int) -> JobStream:
         return open_process_port(self._folders.load_job_record(key), port)

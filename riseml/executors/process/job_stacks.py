@@ -10,7 +10,16 @@ from riseml.base.errors import EngineError
 from riseml.base.names import JobName
 from riseml.diagnosis.stacks import ProcessStacks
 from riseml.executors.base import NotThere
-from riseml.executors.job_stacks import ANSWER_PATIENCE, ReaderAnswer, StackRequest, make_reader_command, read_answer
+from riseml.executors.job_stacks import (
+    ProfileRequest,
+    ReaderAnswer,
+    RecordedProfile,
+    StackRequest,
+    find_patience,
+    make_reader_command,
+    read_answer,
+    read_profile,
+)
 from riseml.executors.supervision.job_records import SupervisorRecord, runs_now
 from riseml.executors.this_machine.spy import find_spy
 
@@ -24,13 +33,31 @@ def read_process_stacks(
         NotThere: the job does not run.
         EngineError: nothing could be read.
     """
+    answer = _run_reader(record, job, request)
+    return read_answer(job, answer, str(folder))
+
+
+def record_process_profile(
+    record: SupervisorRecord | None, job: JobName, folder: Path, request: ProfileRequest
+) -> RecordedProfile:
+    """Record where a job is for some seconds.
+
+    Raises:
+        NotThere: the job does not run.
+        EngineError: nothing could be recorded.
+    """
+    return read_profile(job, _run_reader(record, job, request), str(folder))
+
+
+def _run_reader(record: SupervisorRecord | None, job: JobName, request: StackRequest | ProfileRequest) -> ReaderAnswer:
     if record is None or record.has_ended or not runs_now(record):
         raise NotThere("the job does not run")
     command = make_reader_command(sys.executable, str(find_spy()), record.pid, request)
+    patience = find_patience(request)
     try:
         answer = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, cwd="/", timeout=ANSWER_PATIENCE, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, cwd="/", timeout=patience, check=False
         )
     except subprocess.TimeoutExpired:
-        raise EngineError(f"the stacks of {job} could not be read in {ANSWER_PATIENCE:.0f} s") from None
-    return read_answer(job, ReaderAnswer(answer.returncode, answer.stdout, answer.stderr), str(folder))
+        raise EngineError(f"the processes of {job} could not be read in {patience:.0f} s") from None
+    return ReaderAnswer(answer.returncode, answer.stdout, answer.stderr)

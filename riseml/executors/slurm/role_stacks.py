@@ -13,12 +13,15 @@ from riseml.base.records import dataclass
 from riseml.base.stream_messages import Channel, ChannelData, CommandExit, CommandRequest
 from riseml.diagnosis.stacks import ProcessStacks
 from riseml.executors.job_stacks import (
-    ANSWER_PATIENCE,
     MOST_ANSWER,
+    ProfileRequest,
     ReaderAnswer,
+    RecordedProfile,
     StackRequest,
+    find_patience,
     make_reader_command,
     read_answer,
+    read_profile,
 )
 from riseml.executors.job_streams import JobStream
 from riseml.executors.slurm.gang_folder import GangFolders, translate_os_errors
@@ -38,13 +41,20 @@ class RoleStacks:
     python: str  # Python of the nodes
 
     def read_stacks(self, key: JobKey, request: StackRequest) -> tuple[ProcessStacks, ...]:
+        folder = self.folders.find_gang(key).code_path(key.job)
+        return read_answer(key.job, self._run_reader(key, request), str(folder))
+
+    def record_profile(self, key: JobKey, request: ProfileRequest) -> RecordedProfile:
+        folder = self.folders.find_gang(key).code_path(key.job)
+        return read_profile(key.job, self._run_reader(key, request), str(folder))
+
+    def _run_reader(self, key: JobKey, request: StackRequest | ProfileRequest) -> ReaderAnswer:
         with translate_os_errors(str(self.folders.root)):
             spy = share_spy(self.folders.root)
         command = make_reader_command(self.python, str(spy), "role", request)
         stream = self.access.open_command(key, CommandRequest(tuple(command)))
         try:
-            folder = self.folders.find_gang(key).code_path(key.job)
-            return read_answer(key.job, _read_output(stream, key.job), str(folder))
+            return _read_output(stream, key.job, find_patience(request))
         finally:
             stream.socket.close()
             stream.control.end()
@@ -61,14 +71,14 @@ def share_spy(folder: Path) -> Path:
     return shared
 
 
-def _read_output(stream: JobStream, job: JobName) -> ReaderAnswer:
+def _read_output(stream: JobStream, job: JobName, patience: float) -> ReaderAnswer:
     """Return the exit code of a command, its output and its errors.
 
     Raises:
         EngineError: it takes too long, or prints too much.
     """
     outputs = {Channel.OUTPUT: bytearray(), Channel.ERRORS: bytearray()}
-    deadline = time.monotonic() + ANSWER_PATIENCE
+    deadline = time.monotonic() + patience
     received = stream.received
     while True:
         for message in stream.codec.decode(received):
@@ -82,7 +92,7 @@ def _read_output(stream: JobStream, job: JobName) -> ReaderAnswer:
         try:
             received = stream.socket.recv(_CHUNK)
         except TimeoutError:
-            raise EngineError(f"the stacks of {job} could not be read in {ANSWER_PATIENCE:.0f} s") from None
+            raise EngineError(f"the stacks of {job} could not be read in {patience:.0f} s") from None
         except OSError as error:
             raise EngineError(f"the stacks of {job} could not be read: {error}") from error
         if not received:

@@ -11,6 +11,9 @@ from riseml.base.records import dataclass
 from riseml.base.states import State
 from riseml.diagnosis.stacks import ProcessStacks
 from riseml.executors.base import NotThere
+from riseml.executors.capabilities import StackReader
+from riseml.executors.job_stacks import ProfileRequest as ProfileRequest
+from riseml.executors.job_stacks import RecordedProfile as RecordedProfile
 from riseml.executors.job_stacks import StackRequest as StackRequest
 from riseml.model import Experiment, Job
 from riseml.server.access.job_access import check_running, find_executor
@@ -64,6 +67,21 @@ def read_stacks(
     return _cut_frames(read)
 
 
+def record_profile(hosts: HostSet, experiment: Experiment, job: Job, request: ProfileRequest) -> RecordedProfile:
+    """Return where a running job is for some seconds. Blocks for so long.
+
+    Raises:
+        RisemlError: the job does not run, or could not be recorded.
+    """
+    name = experiment_name(experiment.number, experiment.sub)
+    title = f"{name}.{job.name}"
+    check_running(title, name, job)
+    try:
+        return _find_reader(hosts, job, title).record_profile(experiment.key_of(job), request)
+    except NotThere:
+        raise Conflict(f"{title} does not run any more", f"`riseml status {name}`") from None
+
+
 def _try_read_job(
     hosts: HostSet, experiment: Experiment, job: Job, request: StackRequest
 ) -> tuple[ProcessStacks, ...] | RisemlError:
@@ -71,14 +89,18 @@ def _try_read_job(
     name = experiment_name(experiment.number, experiment.sub)
     title = f"{name}.{job.name}"
     try:
-        reader = find_executor(hosts, job.host, title).capabilities.stacks
-        if reader is None:
-            raise Refused(f"{job.host}, the host of {title}, does not show what its jobs do")
-        return reader.read_stacks(experiment.key_of(job), request)
+        return _find_reader(hosts, job, title).read_stacks(experiment.key_of(job), request)
     except NotThere:
         return Conflict(f"{title} does not run any more", f"`riseml status {name}`")
     except RisemlError as error:
         return error
+
+
+def _find_reader(hosts: HostSet, job: Job, title: str) -> StackReader:
+    reader = find_executor(hosts, job.host, title).capabilities.stacks
+    if reader is None:
+        raise Refused(f"{job.host}, the host of {title}, does not show what its jobs do")
+    return reader
 
 
 def _cut_frames(jobs: Sequence[JobStacks]) -> tuple[JobStacks, ...]:

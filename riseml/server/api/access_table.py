@@ -177,6 +177,7 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("POST", "/v1/experiments/{name}/output/remove"): _CHANGE,
     ("POST", "/v1/experiments/{name}/save"): _CHANGE,
     ("POST", "/v1/experiments/{name}/stacks"): _CHANGE,
+    ("POST", "/v1/experiments/{name}/profile"): _CHANGE,
     (STREAM, "/v1/experiments/{name}/command"): _CHANGE,
     (STREAM, "/v1/experiments/{name}/ports/{port}"): _CHANGE,
 }

@@ -20,7 +20,7 @@ def find_connector(name: str, caller: Caller, services: Services) -> JobConnecto
     canonical_id = parse_id(name)
     find_details(canonical_id, caller, services.stores)
     experiment = find_single_experiment(canonical_id, caller, services.stores)
-    return JobConnector(services.hosts, experiment, _find_single_job(canonical_id, experiment.gang))
+    return JobConnector(services.hosts, experiment, find_single_job(canonical_id, experiment.gang))
 
 
 def enter_job(name: str, caller: Caller, services: Services) -> JobConnector:
@@ -33,7 +33,7 @@ def enter_job(name: str, caller: Caller, services: Services) -> JobConnector:
     return find_connector(name, caller, services)
 
 
-def _find_single_job(canonical_id: CanonicalId, jobs: tuple[Job, ...]) -> Job:
+def find_single_job(canonical_id: CanonicalId, jobs: tuple[Job, ...]) -> Job:
     """Return the one job that an ID names.
 
     Raises:

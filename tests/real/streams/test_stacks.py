@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,12 +72,28 @@ def test_ranks_at_one_line_are_counted_and_every_job_goes_on(shared_rig: Rig) ->
     assert "worker.1" not in text
     assert 'secret = "hunter2"' in text
     assert "libc" in text
+    _record_profile(hands)
     hands.rig.go_file(hands.name).touch()
     assert hands.rig.wait_closed(hands.name)["state"] == "FINISHED"
     finished = [line for line in hands.rig.lines(hands.name) if line.endswith("finished")]
     assert len(finished) == 2
     code, _, err = hands.call("stacks", hands.name)
     assert (code, "has ended (FINISHED)" in err) == (4, True)
+
+
+def _record_profile(hands: Hands) -> None:
+    """A profile has the line in which the job is, and lies in the output of the experiment."""
+    code, out, err = hands.call("profile", f"{hands.name}.worker.1", "--seconds", "1", "--idle", "--native", "--json")
+    assert (code, err) == (0, "")
+    profile = json.loads(out)
+    assert f"train (train.py:{LINE})" in {line["call"] for line in profile["top"]}
+    assert (profile["seconds"], profile["samples"] > 0, profile["overhead"] > 0) == (1, True, True)
+    folder = Path(hands.rig.experiment(hands.name)["output"], "profiles")
+    contents = {path.suffix: path.read_text() for path in folder.iterdir()}
+    assert f"train (train.py:{LINE})" in contents[".svg"]
+    assert json.loads(contents[".json"]) == profile["speedscope"]
+    code, _, err = hands.call("profile", f"{hands.name}.ps.1", "--seconds", "1")
+    assert (code, "ps.1 could not be recorded: it runs no Python" in err) == (5, True), (code, err)
 
 
 def _find_waiting(hands: Hands) -> dict[str, Any] | None:

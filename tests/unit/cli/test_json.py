@@ -26,6 +26,7 @@ NOT_PRINTED |= {
     "MissingPart",
     "MissingParts",
     "PinnedImage",
+    "ProfileOptions",
     "RerunNeeds",
     "RunAnnotation",
     "SaveRequest",

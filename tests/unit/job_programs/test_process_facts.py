@@ -52,6 +52,7 @@ def test_only_what_certainly_runs_no_python_is_passed_over() -> None:
     assert may_be_python(b"/venv/bin/python3.12\0x.py", b"")
     assert may_be_python(b"./server", b"7f00-7f01 r-xp 0 00:00 0 /usr/lib/libpython3.11.so.1.0\n")
     assert may_be_python(b"./server", None)
+    assert not may_be_python(b"sh\0-c\0echo python", b"")
     assert not may_be_python(b"sleep\x0060", b"7f00-7f01 r-xp 0 00:00 0 /usr/bin/sleep\n")
 
 
@@ -78,6 +79,7 @@ def test_a_process_that_cannot_be_stopped_is_read_as_it_is() -> None:
     ("errors", "yama", "words"),
     [
         (NO_PYTHON, "", ""),
+        ("Error: No python processes found in process 7 or any of its subprocesses\n", "", ""),
         (DENIED, "1\n", "kernel.yama.ptrace_scope is 1 on this host"),
         (DENIED, "0\n", "seccomp or AppArmor"),
         (DENIED, "", "seccomp or AppArmor"),
