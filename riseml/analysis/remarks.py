@@ -9,6 +9,7 @@ Each rule answers with a remark or with nothing, and stays silent where it is no
 - **A rate that has dropped**: in the last five minutes less was done than half of what was ever done in five minutes.
 - **Memory that grows towards its limit**: a line through ten minutes fits, more than half is used, and the line reaches
   the limit within two hours.
+- **No progress**: `analysis.stalls` has that rule.
 - **Idle GPUs**: none of ten minutes of samples of a job with GPUs has 1 per cent.
 """
 
@@ -45,6 +46,7 @@ class RemarkKind(enum.Enum):
     NAN = "nan"
     DIVERGED = "diverged"
     STALLED = "stalled"
+    STUCK = "stuck"  # nothing gives a sign of progress
     SLOWER = "slower"
     MEMORY = "memory"
     IDLE_GPU = "idle-gpu"

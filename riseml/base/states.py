@@ -100,6 +100,7 @@ class Reason(enum.Enum):
     ENGINE_STOPPED = "ENGINE_STOPPED"
     MAX_DURATION = "MAX_DURATION"
     IDLE = "IDLE"
+    STALLED = "STALLED"
     OUTPUT_LIMIT = "OUTPUT_LIMIT"
     NOT_FINITE = "NOT_FINITE"
     AWAITED_ENDED = "AWAITED_ENDED"
@@ -150,6 +151,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.PREDECESSOR: "An experiment that it waits for did not finish",
     Reason.NO_INPUT: "The output of another experiment that it reads is not there",
     Reason.IDLE: "No job printed or computed anything for idle_timeout",
+    Reason.STALLED: "It made no progress for too long, and `stall` in its riseml.yml ends it then",
     Reason.OUTPUT_LIMIT: "Its output takes more than the server allows",
     Reason.NOT_FINITE: "A loss is not a finite number any more, and `on: nan` in its riseml.yml ends it then",
     Reason.LEFT: "No client uses it any more",

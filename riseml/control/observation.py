@@ -69,6 +69,8 @@ class Observation:
     predecessors: Mapping[Predecessor, PredecessorObservation] = field(default_factory=dict)
     # id of an experiment that waits for others no longer, and whose input is not there -> the sentence that says so
     lost_inputs: Mapping[int, str] = field(default_factory=dict)
+    # id of a running experiment that makes no progress, and that `stall` ends then -> the sentence that says so
+    stalled: Mapping[int, str] = field(default_factory=dict)
     # running jobs that their hosts do not show now -> when they were last known to run, by the server's clock
     last_signs: Mapping[JobKey, datetime] = field(default_factory=dict)
     team: QuotaRules | None = None  # quotas and usage of the users; None: the server has one user

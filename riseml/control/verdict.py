@@ -24,7 +24,7 @@ from riseml.control.times import find_attempt_end, find_time_over
 from riseml.job_programs import gang_rules
 from riseml.model import Experiment, Job, Verdict
 from riseml.planning.plan import make_next_attempt
-from riseml.spec.config.types import NanRule, RetryOn, RetryScope
+from riseml.spec.config.types import NanRule, RetryOn, RetryScope, StallRule
 
 _RETRY_ON = {
     Reason.HOST_LOST: RetryOn.HOST_LOST,
@@ -294,6 +294,18 @@ def _find_stuck_jobs(experiment: Experiment, observation: Observation) -> Iterat
             yield _VerdictCause(observation.now, 0, verdict)
 
 
+def _find_stall(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
+    """Yield the verdict of an experiment without progress, where its riseml.yml wants its end, or another attempt,
+    then."""
+    message = observation.stalled.get(experiment.id)
+    rule = experiment.plan.policy.stall.then
+    if message is not None and rule in (StallRule.RETRY, StallRule.FAIL):
+        attempt = max(job.attempt for job in experiment.gang)
+        again = rule is StallRule.RETRY and attempt <= experiment.plan.policy.retry.max
+        verdict = Verdict(State.FAILED, Reason.STALLED, observation.now, message=message, again=again)
+        yield _VerdictCause(observation.now, 0, verdict)
+
+
 def _find_hang(experiment: Experiment, observation: Observation) -> Iterator[_VerdictCause]:
     """Yield the verdict of an experiment all of whose jobs have been quiet for its `idle_timeout`."""
     if _is_idle(experiment, observation):
@@ -345,5 +357,6 @@ _CAUSES = (
     _find_lost_loss,
     _find_stuck_jobs,
     _find_hang,
+    _find_stall,
 )
 """The kinds of causes. Of two at the same instant and of the same rank, the one of the earlier kind counts."""

@@ -56,7 +56,7 @@ from riseml.server.reconcile.action_tracker import ActionTracker, Perform
 from riseml.server.reconcile.activities import Activities
 from riseml.server.reconcile.actor import Actor
 from riseml.server.reconcile.capsule_writer import CapsuleWriter
-from riseml.server.reconcile.log_pump import LogPump, OutputReaders
+from riseml.server.reconcile.log_pump import LogPump, NoteOutput, OutputReaders, join_readers
 from riseml.server.reconcile.loop import ControlLoop
 from riseml.server.reconcile.metric_counter import MetricCounter
 from riseml.server.reconcile.notifier import Notifier
@@ -77,6 +77,7 @@ from riseml.server.tls.tls_listener import TlsListener
 from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
+from riseml.server.usage.stall_watch import StallWatch
 from riseml.server.usage.team_ledger import TeamLedger
 from riseml.server.web.access import WebAccess
 from riseml.server.web.listener import WebListener
@@ -293,9 +294,10 @@ def _make_services(
         secrets=run_secrets,
         registries=data.registries,
     )
-    wakes = (wake, search_wake)
     progress = ProgressTracker()
-    loops = _make_loops(_time_actions(actor.perform, timings), stores, hosts, (notifier, run_secrets, progress), wakes)
+    stalls = StallWatch(stores.logs.is_job_full)
+    readers = (notifier, run_secrets, join_readers(progress.note_frames, stalls.note_frames))
+    loops = _make_loops(_time_actions(actor.perform, timings), stores, hosts, readers, (wake, search_wake))
     samples = SampleRecorder(hosts.pool, SampleStore(settings.home / "samples"))
     watchers = Watchers(
         progress=progress,
@@ -303,6 +305,7 @@ def _make_services(
         monitor=Monitor(hosts.pool, samples.note_watched),
         samples=samples,
         idle=IdleWatch(hosts.pool, loops.pump.count_lines),
+        stalls=stalls,
         swarm=SwarmReconciler(hosts),
         attendance=Attendance(),
         activities=activities,
@@ -330,7 +333,7 @@ def _make_loops(
     perform: Perform,
     stores: Stores,
     hosts: HostSet,
-    readers: tuple[Notifier, RunSecrets, ProgressTracker],
+    readers: tuple[Notifier, RunSecrets, NoteOutput],
     wakes: tuple[Wake, Wake],
 ) -> Loops:
     """Return what the loops work with.
@@ -339,10 +342,10 @@ def _make_loops(
         perform: performs an action.
         stores: of the server.
         hosts: of the pool.
-        readers: what tells readers of logs, what masks secrets before they read, and what reads how far jobs are.
+        readers: what tells readers of logs, what masks secrets before they read, and what reads the output.
         wakes: of the control loop, and of the loop of searches.
     """
-    notifier, secrets, progress = readers
+    notifier, secrets, note_output = readers
     wake, search_wake = wakes
     collector = OutputCollector(
         CollectorParts(hosts, stores.experiments, stores.snapshots, stores.logs, stores.written)
@@ -354,7 +357,7 @@ def _make_loops(
             notifier,
             JointWake(wake, search_wake),
             collector.collect,
-            OutputReaders(secrets.find_masker, stores.experiments.find_bar_rule, progress.note_frames),
+            OutputReaders(secrets.find_masker, stores.experiments.find_bar_rule, note_output),
         ),
         secrets=secrets,
         notifier=notifier,

@@ -35,6 +35,7 @@ from riseml.server.timings import Timings
 from riseml.server.usage.idle_watch import IdleWatch
 from riseml.server.usage.monitor import Monitor
 from riseml.server.usage.sample_recorder import SampleRecorder
+from riseml.server.usage.stall_watch import StallWatch
 from riseml.server.usage.team_ledger import TeamLedger
 from riseml.server.web.listener import WebListener
 from riseml.spec.server.types import ServerConfig
@@ -134,6 +135,7 @@ class Watchers:
     monitor: Monitor  # samples what running jobs use, while a client asks
     samples: SampleRecorder  # samples every running job, and keeps the samples
     idle: IdleWatch  # measures for how long jobs have shown no sign of life
+    stalls: StallWatch  # knows which experiments make no progress any more
     swarm: SwarmReconciler  # keeps the right managers of the pool's swarm
     attendance: Attendance  # which clients use which companion
     activities: Activities  # what hosts do for environments at this moment

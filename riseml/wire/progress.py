@@ -22,8 +22,9 @@ class ProgressView(TypedDict):
 class RemarkView(TypedDict):
     """Something that is probably wrong with an experiment that runs."""
 
-    # `nan`: a loss is not a number; `diverged`: it has grown tenfold; `stalled`: a metric does not improve; `slower`:
-    # the rate has dropped by half; `memory`: it grows towards its limit; `idle-gpu`. Later versions may have more.
+    # `nan`: a loss is not a number; `diverged`: it has grown tenfold; `stalled`: a metric does not improve; `stuck`:
+    # nothing gives a sign of progress; `slower`: the rate has dropped by half; `memory`: it grows towards its limit;
+    # `idle-gpu`. Later versions may have more.
     kind: str
     job: str | None  # the name of the job that it is about; null: the whole experiment
     text: str  # for people

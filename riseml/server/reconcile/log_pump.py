@@ -59,6 +59,16 @@ def note_nothing(key: JobKey, frames: Sequence[Frame]) -> None:
     """Take what a job prints, and do nothing."""
 
 
+def join_readers(*readers: NoteOutput) -> NoteOutput:
+    """Return what gives the output of jobs to several readers, one after another."""
+
+    def note_output(key: JobKey, frames: Sequence[Frame]) -> None:
+        for reader in readers:
+            reader(key, frames)
+
+    return note_output
+
+
 FindBarRule = Callable[[int], BarRule]
 """Returns which states of progress bars the log of an experiment keeps."""
 

@@ -153,6 +153,7 @@ class ControlLoop(threading.Thread):
             quiet=services.watchers.idle.find_quiet(world),
             outputs_over=services.data.outputs.find_over(world),
             not_finite=find_not_finite(world, services.stores.metrics.peek_not_finite),
+            stalled=services.watchers.stalls.find_stalled(world, hosts),
             stuck=self._stuck.find(world),
             last_signs=self._signs.find(world, hosts, moment),
             fetched=services.data.fetcher.find_fetched(world),

@@ -43,6 +43,8 @@ from riseml.spec.config.types import (
     RetryScope,
     RunPolicy,
     Spec,
+    StallRule,
+    StallSection,
     Tracker,
     Train,
 )
@@ -126,6 +128,7 @@ def _read_policy(file: SourceFile) -> RunPolicy:
         track=_read_track(file),
         log=read_section(file, (*_TRAIN, "log"), LogSection),
         on=read_on(file),
+        stall=read_section(file, (*_TRAIN, "stall"), StallSection),
     )
 
 
@@ -137,7 +140,7 @@ def _read_track(file: SourceFile) -> tuple[Tracker, ...]:
 
 
 def _check_train(file: SourceFile, train: Train) -> None:
-    for check in (_check_memory, _check_limits, _check_gpus, _check_durations, _check_scope):
+    for check in (_check_memory, _check_limits, _check_gpus, _check_durations, _check_scope, _check_stall):
         check(file, train)
 
 
@@ -283,6 +286,16 @@ def _check_durations(file: SourceFile, train: Train) -> None:
     for key in ("max_duration", "idle_timeout"):
         if getattr(train.policy, key) == 0:
             file.refuse((*_TRAIN, key), "must be more than 0", "remove it for runs without a limit")
+
+
+def _check_stall(file: SourceFile, train: Train) -> None:
+    path = (*_TRAIN, "stall")
+    if train.policy.stall.after == 0:
+        file.refuse((*path, "after"), "must be more than 0", "remove it: then the rhythm of the run says how long")
+    if train.policy.stall.then is StallRule.RETRY and not train.policy.retry.max:
+        file.refuse(
+            (*path, "then"), "`retry` has no attempt left to give", "write `retry: 2` in train, or `then: fail`"
+        )
 
 
 def _check_scope(file: SourceFile, train: Train) -> None:

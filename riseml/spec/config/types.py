@@ -405,6 +405,25 @@ class OnSection:
 DEFAULT_ON = OnSection()
 
 
+class StallRule(enum.Enum):
+    """What follows when an experiment makes no progress any more."""
+
+    REMARK = "remark"  # it goes on
+    RETRY = "retry"  # this attempt fails, and another one follows as far as `retry` allows
+    FAIL = "fail"  # it ends as FAILED, without another attempt
+
+
+@dataclass(frozen=True, slots=True)
+class StallSection:
+    """The `stall` section: how long an experiment may be silent, and what follows then."""
+
+    after: float | None = None  # seconds without a sign of progress; None: its own rhythm says how long
+    then: StallRule = StallRule.REMARK
+
+
+DEFAULT_STALL = StallSection()
+
+
 @dataclass(frozen=True, slots=True)
 class NotifySection:
     """The `notify` section: what webhooks get in addition to the events that the user's notify.yml chooses."""
@@ -489,6 +508,7 @@ class RunPolicy:
     track: tuple[Tracker, ...] = (Tracker.TENSORBOARD,)  # where metrics are read, too; empty: `track: false`
     log: LogSection = DEFAULT_LOG
     on: OnSection = DEFAULT_ON
+    stall: StallSection = DEFAULT_STALL
 
 
 DEFAULT_POLICY = RunPolicy()

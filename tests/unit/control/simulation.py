@@ -94,6 +94,7 @@ class Simulation:
     shared_output: bool = True
     quiet: dict[JobKey, float] = field(default_factory=dict)  # seconds without a sign of life
     outputs_over: dict[int, str] = field(default_factory=dict)  # ids of experiments with too large outputs, and why
+    stalled: dict[int, str] = field(default_factory=dict)  # ids of experiments without progress, and why
     not_finite: dict[int, str] = field(default_factory=dict)  # ids of experiments whose loss is lost, and why
     stuck: dict[JobKey, JobName] = field(default_factory=dict)  # a job, and the one that it waits for
     fetched: set[int] = field(default_factory=set)  # ids of experiments whose data is there
@@ -173,6 +174,7 @@ class Simulation:
             quiet=dict(self.quiet),
             outputs_over=dict(self.outputs_over),
             not_finite=dict(self.not_finite),
+            stalled=dict(self.stalled),
             stuck=dict(self.stuck),
             fetched=frozenset(self.fetched),
             copied={one: frozenset(hosts) for one, hosts in self.copied.items()},

@@ -14,7 +14,7 @@ from riseml.control.actions import StartJob
 from riseml.control.rollup import roll_up_set
 from riseml.files.archives.project_files import ProjectFiles
 from riseml.model import Capacity, ContainerObservation, Launch
-from riseml.spec.config.types import NanRule, OnSection, Resources, Retry, RetryOn, RetryScope
+from riseml.spec.config.types import NanRule, OnSection, Resources, Retry, RetryOn, RetryScope, StallRule, StallSection
 from tests.support.memory_executor import MemoryExecutor
 from tests.unit.control.simulation import Simulation, change_policy, job_of, make_experiment, make_plan, make_simulation
 
@@ -179,6 +179,33 @@ def test_a_loss_that_is_lost_ends_its_experiment_as_its_rule_says(
     assert {job.attempt for job in ended.gang} == {1}
     assert ended.closed is (rule is not NanRule.REMARK)
     assert simulation.state(2) is State.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("rule", "most", "state", "attempt"),
+    [
+        (StallRule.REMARK, 2, State.RUNNING, 1),
+        (StallRule.FAIL, 2, State.FAILED, 1),
+        (StallRule.RETRY, 1, State.RUNNING, 2),
+        (StallRule.RETRY, 0, State.FAILED, 1),
+    ],
+)
+def test_a_run_without_progress_ends_or_starts_again_as_its_rule_says(
+    rule: StallRule, most: int, state: State, attempt: int
+) -> None:
+    """The whole gang; the attempt after the last one that `retry` allows is the end."""
+    simulation = make_simulation(Capacity(8, 8192))
+    plan = change_policy(make_plan(*GANG, retry=Retry(max=most)), stall=StallSection(None, rule))
+    simulation.submit(make_experiment(1, plan))
+    simulation.settle(5)
+    simulation.stalled = {1: "no sign of progress for 12 m"}
+    simulation.settle(1)
+    simulation.stalled = {}
+    simulation.settle(8, seconds=6)
+    after = simulation.stored[1]
+    assert (after.state, {job.attempt for job in after.gang}) == (state, {attempt})
+    assert (after.reason is Reason.STALLED) is (state is State.FAILED)
+    assert state is not State.FAILED or after.message == "no sign of progress for 12 m"
 
 
 def test_a_job_that_has_failed_before_is_the_cause_and_not_its_lost_loss() -> None:

@@ -7,7 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from riseml import wire
-from riseml.analysis.remarks import WINDOW, Mean, Remark, check_gpus, check_loss, check_memory, check_stalled, is_loss
+from riseml.analysis.remarks import (
+    WINDOW,
+    Mean,
+    Remark,
+    RemarkKind,
+    check_gpus,
+    check_loss,
+    check_memory,
+    check_stalled,
+    is_loss,
+)
+from riseml.analysis.stalls import describe_stall
 from riseml.base.names import JobName
 from riseml.base.states import State
 from riseml.model import Experiment, Job
@@ -39,6 +50,7 @@ def list_remarks(experiment: Experiment, watchers: Watchers, stores: Stores, mom
     remarks = [_show_remark(None, remark) for remark in _check_losses(experiment, summaries, stores)]
     stalled = _check_stalled(experiment.plan.policy.on.stalled, summaries)
     remarks += [] if stalled is None else [_show_remark(None, stalled)]
+    remarks += list(_list_stalls(experiment, watchers, moment))
     running = [job for job in experiment.gang if job.state is State.RUNNING]
     for job in running[:_MOST_JOBS]:
         remarks += [_show_remark(job.name, remark) for remark in _check_samples(experiment, job, watchers, moment)]
@@ -68,6 +80,12 @@ def _check_stalled(rule: StalledRule | None, summaries: Mapping[str, MetricSumma
     if value is None or step is None:
         return None
     return check_stalled(rule.metric, (value, step), summary.last_step, rule.patience)
+
+
+def _list_stalls(experiment: Experiment, watchers: Watchers, moment: datetime) -> Iterator[wire.RemarkView]:
+    for stall in watchers.stalls.list_stalls(experiment.id):
+        remark = Remark(RemarkKind.STUCK, describe_stall(stall))
+        yield _show_remark(stall.job, remark, moment - timedelta(seconds=stall.silent))
 
 
 def _check_samples(experiment: Experiment, job: Job, watchers: Watchers, moment: datetime) -> Iterator[Remark]:

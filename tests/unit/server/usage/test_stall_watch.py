@@ -1,0 +1,108 @@
+"""Which experiments the server takes for stuck: by what their jobs print, and by what it could see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from riseml.base.names import HostName, JobName
+from riseml.base.states import JobDuty, State
+from riseml.model import Capacity, Experiment, Frame, HostObservation, JobKey, World
+from riseml.server.usage.stall_watch import StallWatch
+from riseml.spec.config.types import StallRule, StallSection
+from tests.unit.control.simulation import change_policy, make_experiment, make_plan
+
+HOST = HostName("h1")
+SEEN = HostObservation(Capacity(8, 8192))
+SILENT = replace(SEEN, silent_since=datetime(2026, 8, 31, tzinfo=UTC))
+
+
+def make_running(stall: StallSection, *jobs: str, attempt: int = 1) -> Experiment:
+    """Return an experiment whose jobs run on the host."""
+    made = make_experiment(1, change_policy(make_plan(*jobs), stall=stall))
+    running = tuple(
+        job if job.part is JobDuty.PREPARES else replace(job, state=State.RUNNING, host=HOST, attempt=attempt)
+        for job in made.jobs
+    )
+    return replace(made, state=State.RUNNING, jobs=running)
+
+
+class Scene:
+    """A watch with a clock that the test sets."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.now = 1000.0
+        self.full: set[JobKey] = set()
+        self.host = SEEN
+        self.experiment = experiment
+        self.watch = StallWatch(self.full.__contains__, lambda: self.now)
+        self.look()
+
+    def look(self, seconds: float = 0.0) -> dict[int, str]:
+        """Let time pass, and return what the loop gets then."""
+        self.now += seconds
+        return self.watch.find_stalled(World((self.experiment,)), {HOST: self.host})
+
+    def say(self, job: str, text: str = "step 1\n", stream: int = 1, attempt: int = 1) -> None:
+        """Let a job print."""
+        self.watch.note_frames(JobKey(1, JobName(job), attempt), [Frame("", stream, text.encode())])
+
+    def count(self) -> int:
+        """Return how many stalls there are."""
+        return len(self.watch.list_stalls(1))
+
+
+@pytest.mark.parametrize("rule", StallRule)
+def test_a_run_is_stuck_until_its_next_sign_and_the_rule_says_what_the_loop_gets(rule: StallRule) -> None:
+    scene = Scene(make_running(StallSection(60.0, rule), "train"))
+    for _ in range(5):
+        scene.say("train")
+        assert scene.look(59) == {}
+        assert scene.count() == 0
+    told = scene.look(2)
+    assert told == ({} if rule is StallRule.REMARK else {1: "no sign of progress for 61 s, after 59 s at most before"})
+    scene.say("train", "worker.1 is still waiting for worker.2\n")
+    scene.say("train", "[riseml: a note of its own]\n", stream=3)
+    scene.look()
+    assert scene.count() == 1
+    scene.say("train")
+    assert (scene.look(), scene.count()) == ({}, 0)
+
+
+def test_what_the_server_cannot_see_is_no_silence() -> None:
+    scene = Scene(make_running(StallSection(60.0, StallRule.FAIL), "train"))
+    scene.host = SILENT
+    assert scene.look(600) == {}
+    scene.host = SEEN
+    assert scene.look(59) == {}
+    assert scene.look(2) != {}
+    scene.full.add(JobKey(1, JobName("train"), 1))
+    assert scene.look(600) == {}
+
+
+def test_another_attempt_begins_with_another_rhythm_and_what_has_ended_has_none() -> None:
+    rule = StallSection(60.0, StallRule.FAIL)
+    scene = Scene(make_running(rule, "train"))
+    assert scene.look(61) != {}
+    scene.experiment = make_running(rule, "train", attempt=2)
+    assert scene.look() == {}
+    scene.say("train", attempt=1)  # the last lines of the attempt before
+    assert scene.look(61) != {}
+    scene.experiment = replace(scene.experiment, state=State.FINISHED)
+    assert (scene.look(), scene.count()) == ({}, 0)
+
+
+def test_a_rank_that_loses_its_rhythm_is_remarked_and_ends_nothing() -> None:
+    scene = Scene(make_running(StallSection(None, StallRule.FAIL), "worker.1", "worker.2"))
+    for _ in range(200):
+        scene.say("worker.1")
+        scene.say("worker.2")
+        assert scene.look(2) == {}
+    for _ in range(200):
+        scene.say("worker.1")
+        assert scene.look(2) == {}
+    assert [stall.job for stall in scene.watch.list_stalls(1)] == ["worker.2"]
+    assert scene.look(297) == {}
+    assert "worker.2 was silent first" in scene.look(2)[1]
