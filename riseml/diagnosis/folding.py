@@ -104,8 +104,12 @@ def find_place(frames: Sequence[StackFrame]) -> StackPlace | None:
     own = next((at for at, frame in enumerate(python) if is_own_code(frame)), None)
     if own is None:
         return StackPlace(python[0].function, python[0].file, python[0].line) if python else None
-    called = [frame.function for frame in reversed(python[:own]) if frame.function not in _WRAPPERS]
+    called = [frame.function for frame in reversed(python[:own]) if not _is_wrapper(frame.function)]
     return StackPlace(called[0] if called else python[own].function, python[own].file, python[own].line)
+
+
+def _is_wrapper(function: str) -> bool:
+    return function in _WRAPPERS or function.rpartition(".")[2] in _WRAPPERS
 
 
 def is_own_code(frame: StackFrame) -> bool:

@@ -58,6 +58,8 @@ def _read_row(job: str, row: Mapping[str, object], folder: str) -> ProcessStacks
         rank=rank if isinstance(rank, int) and 0 <= rank < 1 << 31 else None,
         threads=threads,
         trouble=trouble,
+        open_files=_read_number(row, "open_files"),
+        most_files=_read_number(row, "most_files"),
     )
 
 

@@ -48,6 +48,8 @@ class ProcessStacks:
     rank: int | None = None  # from its variable RANK or that of MPI; None: it has none
     threads: tuple[ThreadStack, ...] = ()  # the main thread first
     trouble: str = ""  # why there are no stacks, for people; empty: there are, or it is no Python program
+    open_files: int = 0  # that it has; 0: not known
+    most_files: int = 0  # that it may have; 0: not known
 
     @property
     def is_python(self) -> bool:

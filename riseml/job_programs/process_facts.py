@@ -63,6 +63,12 @@ def find_rank(environ: bytes) -> "int | None":
     return int(ranks[0]) if ranks else None
 
 
+def find_most_files(limits: bytes) -> int:
+    """Return how many files a process may have open, from /proc/PID/limits; 0: no bound, or not known."""
+    match = re.search(rb"^Max open files +([0-9]{1,18}) ", limits, re.MULTILINE)
+    return int(match.group(1)) if match else 0
+
+
 def may_be_python(cmdline: bytes, maps: "bytes | None") -> bool:
     """Return False for a process that certainly runs no Python.
 

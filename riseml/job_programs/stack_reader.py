@@ -40,6 +40,7 @@ from riseml.job_programs.process_facts import (
     choose_options,
     choose_profile_options,
     explain_failure,
+    find_most_files,
     find_rank,
     is_own_program,
     join_command,
@@ -122,7 +123,7 @@ def _read_facts(name: str) -> "dict[str, Any]":
     except (OSError, ValueError):
         return {}
     row["command"] = join_command(row["cmdline"], row["name"])
-    row.update(wait_channel="", rank=None, dump="", trouble="")
+    row.update(wait_channel="", rank=None, dump="", trouble="", open_files=0, most_files=0)
     return row
 
 
@@ -130,6 +131,8 @@ def _add_stacks(row: "dict[str, Any]", order: "dict[str, Any]", deadline: float)
     name = str(row["pid"])
     row["wait_channel"] = _try_read(name, "wchan").decode("ascii", "replace").replace("\0", "").strip("0 \n")
     row["rank"] = find_rank(_try_read(name, "environ", 1 << 20))
+    row["open_files"] = _count_files(name)
+    row["most_files"] = find_most_files(_try_read(name, "limits"))
     maps = _try_read(name, "maps", _MOST_MAPS)
     if not may_be_python(row["cmdline"], maps or None):
         return
@@ -215,6 +218,14 @@ def _find_wrapper(above: "list[dict[str, Any]]") -> int:
 def _is_own(row: "dict[str, Any]", hidden: "list[dict[str, Any]]") -> bool:
     """Return True for a process of riseml's own, of which nothing is told."""
     return row in hidden or is_own_program(row["cmdline"])
+
+
+def _count_files(name: str) -> int:
+    """Return how many files a process has open; 0: the kernel does not tell."""
+    try:
+        return len(os.listdir("/proc/" + name + "/fd"))
+    except OSError:
+        return 0
 
 
 def _read_file(name: str, file: str, size: int = 4096) -> bytes:
