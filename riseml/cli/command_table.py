@@ -167,6 +167,14 @@ _COMMANDS = (
         ("riseml explain 4",),
     ),
     CommandPlace(
+        "diagnose",
+        "diagnose",
+        "diagnose_experiment",
+        Section.LOOK,
+        "Say why an experiment is stuck: which rank, where, and why.",
+        ("riseml diagnose 4", "riseml diagnose 4 --last"),
+    ),
+    CommandPlace(
         "tfconfig",
         "tfconfig",
         "print_tf_config",

@@ -403,6 +403,15 @@ class Client:
         explanation = self._get(_format_path("experiments", identity, "explain"), wire.ExplanationView)
         return name_explanation(explanation, find_user(identity))
 
+    def diagnose_experiment(self, identity: str) -> wire.DiagnosisView:
+        """Return why an experiment makes no progress. Takes some seconds."""
+        path = _format_path("experiments", identity, "diagnosis")
+        return self._post(path, wire.DiagnosisView, timeout=_SLOW_ANSWER)
+
+    def get_diagnosis(self, identity: str) -> wire.DiagnosisView:
+        """Return the last diagnosis of an experiment."""
+        return self._get(_format_path("experiments", identity, "diagnosis"), wire.DiagnosisView)
+
     def read_stacks(self, identity: str, request: wire.StacksRequest) -> wire.StacksView:
         """Return what the processes of an experiment's running jobs do, or of one job. Takes some seconds."""
         path = _format_path("experiments", identity, "stacks")

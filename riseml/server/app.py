@@ -24,6 +24,7 @@ from riseml.base.wire_revision import read_revision
 from riseml.control.actions import Action
 from riseml.executors.pool import HostPool
 from riseml.model import Caller, Experiment, Owner
+from riseml.server.access.diagnoser import Diagnoser
 from riseml.server.api.access_check import guard_routes
 from riseml.server.api.failures import Api, install_handlers
 from riseml.server.api.limits import BodyLimit
@@ -93,6 +94,7 @@ from riseml.store.audit_log import AuditLog
 from riseml.store.capsules import CapsuleStore
 from riseml.store.claim import ALONE, ClaimTerms
 from riseml.store.database import Database
+from riseml.store.diagnoses import DiagnosisStore
 from riseml.store.ends import EndStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
@@ -273,8 +275,7 @@ def _make_services(
 
     wake = Wake()
     search_wake = Wake()
-    metrics = MetricCounter(stores.metrics, lambda _: search_wake.set())
-    metrics.recover()  # an earlier server may have left reports uncounted
+    metrics = _recover_metrics(stores, search_wake)
     notifier = Notifier(metrics.note_growth)
     activities = Activities()
     timings = Timings()
@@ -295,10 +296,10 @@ def _make_services(
         registries=data.registries,
     )
     progress = ProgressTracker()
-    stalls = StallWatch(stores.logs.is_job_full)
+    samples = SampleRecorder(hosts.pool, SampleStore(settings.home / "samples"))
+    stalls, diagnoser = _make_stall_watch(hosts, stores, samples)
     readers = (notifier, run_secrets, join_readers(progress.note_frames, stalls.note_frames))
     loops = _make_loops(_time_actions(actor.perform, timings), stores, hosts, readers, (wake, search_wake))
-    samples = SampleRecorder(hosts.pool, SampleStore(settings.home / "samples"))
     watchers = Watchers(
         progress=progress,
         metrics=metrics,
@@ -306,6 +307,7 @@ def _make_services(
         samples=samples,
         idle=IdleWatch(hosts.pool, loops.pump.count_lines),
         stalls=stalls,
+        diagnoser=diagnoser,
         swarm=SwarmReconciler(hosts),
         attendance=Attendance(),
         activities=activities,
@@ -327,6 +329,18 @@ def _make_services(
         keys=None if config is None else KeyAuthenticator(stores.accounts, _make_owner_finder(config), now),
         request_stop=stop.set,
     )
+
+
+def _recover_metrics(stores: Stores, search_wake: Wake) -> MetricCounter:
+    """Return what counts metrics; it has counted what an earlier server may have left."""
+    metrics = MetricCounter(stores.metrics, lambda _: search_wake.set())
+    metrics.recover()
+    return metrics
+
+
+def _make_stall_watch(hosts: HostSet, stores: Stores, samples: SampleRecorder) -> tuple[StallWatch, Diagnoser]:
+    diagnoser = Diagnoser(hosts, samples.store, stores.diagnoses)
+    return StallWatch(stores.logs.is_job_full, diagnoser.begin), diagnoser
 
 
 def _make_loops(
@@ -400,6 +414,7 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
         logs=logs,
         snapshots=SnapshotStore(settings.snapshots, settings.upload_limit),
         capsules=CapsuleStore(settings.home / "capsules"),
+        diagnoses=DiagnosisStore(settings.home / "diagnoses"),
         quotas=QuotaStore(database),
         placements=PlacementStore(database),
         seals=seals,
@@ -446,7 +461,15 @@ def _make_data_services(stores: Stores, hosts: HostSet, server: str, last_uses: 
         cleaner=cleaner,
         disks=DiskReclaimer(cleaner, hosts),
         outputs=OutputWatch(hosts, hosts.settings.output_limit),
-        capsules=CapsuleWriter(hosts, stores.snapshots, stores.capsules, read_results, read_annotation, __version__),
+        capsules=CapsuleWriter(
+            hosts,
+            stores.snapshots,
+            stores.capsules,
+            read_results,
+            read_annotation,
+            __version__,
+            stores.diagnoses,
+        ),
         registries=RegistryLogins(stores.secrets, hosts.settings, os.environ),
     )
 

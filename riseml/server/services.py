@@ -9,6 +9,7 @@ from datetime import datetime
 
 from riseml.base.records import dataclass
 from riseml.base.settings import Settings
+from riseml.server.access.diagnoser import Diagnoser
 from riseml.server.attendance import Attendance
 from riseml.server.data.byte_meter import ByteMeter
 from riseml.server.data.clean import Cleaner
@@ -43,6 +44,7 @@ from riseml.store.accounts import AccountStore
 from riseml.store.annotations import AnnotationStore
 from riseml.store.audit_log import AuditLog
 from riseml.store.capsules import CapsuleStore
+from riseml.store.diagnoses import DiagnosisStore
 from riseml.store.experiment_names import ExperimentNames
 from riseml.store.experiment_pages import ExperimentPages
 from riseml.store.experiments import ExperimentStore
@@ -96,6 +98,7 @@ class Stores:
     run_values: RunValues  # the values by which runs are ranked
     logs: LogStore  # the output of jobs
     snapshots: SnapshotStore  # project archives
+    diagnoses: DiagnosisStore  # why experiments made no progress
     capsules: CapsuleStore  # what is needed to run an experiment again
     quotas: QuotaStore  # quotas that an administrator has set
     placements: PlacementStore  # when experiments had places, and what they held
@@ -136,6 +139,7 @@ class Watchers:
     samples: SampleRecorder  # samples every running job, and keeps the samples
     idle: IdleWatch  # measures for how long jobs have shown no sign of life
     stalls: StallWatch  # knows which experiments make no progress any more
+    diagnoser: Diagnoser  # says why they make none
     swarm: SwarmReconciler  # keeps the right managers of the pool's swarm
     attendance: Attendance  # which clients use which companion
     activities: Activities  # what hosts do for environments at this moment

@@ -46,6 +46,7 @@ export type Curve = { id: string; step: Array<number | null>; at: Array<string>;
 export type CurveList = { metric: string; total: number; curves: Array<Curve> };
 export type DeviceLogin = { login: string; code: string; url: string; whole_url: string | null; expires_in: number; interval: number };
 export type DeviceSession = { secret: string | null; user: string | null; wait: number };
+export type DiagnosisView = { id: string; time: string; attempt: number; by_stall: boolean; seconds: number; cause: string; certainty: string; sentence: string; culprits: Array<string>; evidence: Array<string>; ranks: Array<RankFindingView> };
 export type Difference = { name: string; values: Array<string | null> };
 export type DiskUsageView = { path: string; files: number; size: number };
 export type DiskView = { places: Array<string>; percent: number; clean_above: number; removed: number; removed_at: string | null; stuck: boolean };
@@ -56,7 +57,7 @@ export type EventList = { events: Array<EventView> };
 export type EventView = { id: string; time: string; state: StateName; reason: string; sentence: string; message: string; attempt: number };
 export type ExperimentList = { experiments: Array<ExperimentView> };
 export type ExperimentMetrics = { id: string; metrics: Array<MetricView>; dropped: number; slow: Array<string> };
-export type ExperimentView = { id: string; user: string; project: string; team_project?: string | null; may_change?: boolean; name: string; tags: Array<string>; note: string; starred: boolean; archived: boolean; type: "experiment" | "set" | "tensorboard" | "notebook"; shows: Array<string>; state: StateName; reason: string; message: string; cause: string | null; last_lines: Array<string>; advice: string; created_at: string; started_at: string | null; ended_at: string | null; waited?: number; waits_since?: string | null; image: string; image_digest: string | null; framework: string; run: Array<RunView>; concurrency: number; tensorboard: string | null; parameters: Record<string, string>; output: string; exit_code: number | null; closed: boolean; jobs: Array<JobView>; experiments: Array<ExperimentView>; metrics: Array<MetricView>; main_metric?: MainMetric | null; progress?: ProgressView | null; remarks?: Array<RemarkView>; search: SearchView | null; after?: Array<string>; notes: Array<string>; saved: SavedSummary | null; written: WrittenView | null };
+export type ExperimentView = { id: string; user: string; project: string; team_project?: string | null; may_change?: boolean; name: string; tags: Array<string>; note: string; starred: boolean; archived: boolean; type: "experiment" | "set" | "tensorboard" | "notebook"; shows: Array<string>; state: StateName; reason: string; message: string; cause: string | null; last_lines: Array<string>; advice: string; created_at: string; started_at: string | null; ended_at: string | null; waited?: number; waits_since?: string | null; image: string; image_digest: string | null; framework: string; run: Array<RunView>; concurrency: number; tensorboard: string | null; parameters: Record<string, string>; output: string; exit_code: number | null; closed: boolean; jobs: Array<JobView>; experiments: Array<ExperimentView>; metrics: Array<MetricView>; main_metric?: MainMetric | null; progress?: ProgressView | null; remarks?: Array<RemarkView>; diagnosis?: DiagnosisView | null; search: SearchView | null; after?: Array<string>; notes: Array<string>; saved: SavedSummary | null; written: WrittenView | null };
 export type ExplanationView = { id: string; phase: "prepares" | "waits" | "placed" | "ended"; state: StateName; reason: string; summary: string; queue: QueuePlaceView | null; blockers: Array<BlockerView>; hosts: Array<HostFitView>; jobs: Array<JobPlaceView>; activities: Array<ActivityView>; network: "bridge" | "overlay" | "host" | null; network_host: string | null };
 export type Failure = { error: FailureBody };
 export type FailureBody = { kind: string; message: string; hint: string | null; exit_code: number; problems?: Array<ProblemShape> };
@@ -168,6 +169,7 @@ export type QuotaAmounts = { gpus: number | null; cpus: number | null; mem_mib: 
 export type QuotaChange = { gpus?: number | null; cpus?: number | null; mem_mib?: number | null; running?: number | null; waiting?: number | null; project_bytes?: number | null; log_bytes?: number | null; output_bytes?: number | null; defaults?: Array<"gpus" | "cpus" | "mem_mib" | "running" | "waiting" | "project_bytes" | "log_bytes" | "output_bytes">; weight?: number };
 export type QuotaList = { team: boolean; quotas: Array<QuotaView> };
 export type QuotaView = { kind: "user" | "project"; name: string; limits: QuotaAmounts; used: QuotaAmounts; own: Array<"gpus" | "cpus" | "mem_mib" | "running" | "waiting" | "project_bytes" | "log_bytes" | "output_bytes">; weight: number };
+export type RankFindingView = { rank: string; job: string; wait: string | null; place: string | null; text: string; samples: number; of: number; state: string; helpers: Array<string> };
 export type RegistryList = { registries: Array<RegistryView> };
 export type RegistryLogin = { login: string; password: string };
 export type RegistryView = { host: string; login: string; owner: string; owner_kind: "user" | "project"; set_at: string; set_by: string; used_at: string | null };
@@ -249,6 +251,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /web/sessions/${string}/end` ? WebSessions :
   Request extends `GET /experiments/${string}/capsule` ? CapsuleView :
   Request extends `GET /experiments/${string}/curves` ? CurveList :
+  Request extends `GET /experiments/${string}/diagnosis` ? DiagnosisView :
   Request extends `GET /experiments/${string}/environment` ? JobEnvironments :
   Request extends `GET /experiments/${string}/events` ? EventList :
   Request extends `GET /experiments/${string}/explain` ? ExplanationView :
@@ -262,6 +265,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /experiments/${string}/tfconfig` ? TfConfigs :
   Request extends `POST /experiments/${string}/address` ? ProxiedAppAddress :
   Request extends `POST /experiments/${string}/annotation` ? AnnotationView :
+  Request extends `POST /experiments/${string}/diagnosis` ? DiagnosisView :
   Request extends `POST /experiments/${string}/keep` ? KeptView :
   Request extends `POST /experiments/${string}/kill` ? ExperimentView :
   Request extends `POST /experiments/${string}/profile` ? ProfileView :

@@ -100,6 +100,8 @@ from riseml.wire.comparisons import (
     FileDifference as FileDifference,
     MetricDifference as MetricDifference,
 )
+from riseml.wire.diagnoses import DiagnosisView as DiagnosisView
+from riseml.wire.diagnoses import RankFindingView as RankFindingView
 from riseml.wire.experiments import (
     AnnotationChange as AnnotationChange,
     AnnotationList as AnnotationList,

@@ -8,6 +8,7 @@ from annotated_types import MaxLen  # a bound that pydantic checks and OpenAPI s
 from typing_extensions import TypedDict
 
 from riseml.base.annotations import MOST_TAGS
+from riseml.wire.diagnoses import DiagnosisView
 from riseml.wire.metrics import MainMetric, MetricView
 from riseml.wire.progress import ProgressView, RemarkView
 from riseml.wire.saves import SavedSummary
@@ -112,6 +113,9 @@ class ExperimentView(TypedDict):
     progress: NotRequired[ProgressView | None]
     # What is probably wrong while it runs; empty in lists of experiments, and for a set. Older servers do not say.
     remarks: NotRequired[list[RemarkView]]
+    # Why it made no progress, when that was last looked at; null: never, in lists, and for a set. Older servers do not
+    # say.
+    diagnosis: NotRequired[DiagnosisView | None]
     search: SearchView | None  # the search that chooses the points of a set
     # What must have ended before it starts: `4`; `4:any`, however 4 ended. Without what the caller does not see
     after: NotRequired[list[str]]  # of a set, that of each of its experiments; older servers do not say

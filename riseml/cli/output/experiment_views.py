@@ -239,6 +239,7 @@ def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style, *,
             ("Duration", _describe_duration(experiment, now)),
             ("Progress", _describe_progress(experiment)),
             *(("Remark", _describe_remark(experiment, remark, now)) for remark in experiment.get("remarks", ())),
+            ("Diagnosis", _describe_diagnosis(experiment, now)),
             ("Ended", f"{format_age(experiment['ended_at'], now)} ago" if experiment["ended_at"] else None),
             ("Image", experiment["image"]),
             ("Image Digest", experiment["image_digest"]),
@@ -302,6 +303,15 @@ def _describe_progress(experiment: wire.ExperimentView) -> str | None:
         return None
     several = sum(job["state"] == "RUNNING" for job in experiment["jobs"]) > 1
     return describe_progress(progress) + (f" ({progress['job']})" if several else "")
+
+
+def _describe_diagnosis(experiment: wire.ExperimentView, now: datetime) -> str | None:
+    """Return why an experiment made no progress; None: it was never looked at, or a remark says it."""
+    diagnosis = experiment.get("diagnosis")  # older servers have none
+    if diagnosis is None or any(diagnosis["sentence"] in remark["text"] for remark in experiment.get("remarks", ())):
+        return None
+    age = format_age(diagnosis["time"], now)
+    return f"{clean_text(diagnosis['sentence'])} ({diagnosis['certainty']}, {age} ago)"
 
 
 def _describe_remark(experiment: wire.ExperimentView, remark: wire.RemarkView, now: datetime) -> str:

@@ -20,6 +20,7 @@ from riseml.base.annotations import NO_ANNOTATION, Annotation
 from riseml.base.errors import RisemlError, StoreError
 from riseml.base.faultpoints import Point, reach
 from riseml.base.names import HostName
+from riseml.diagnosis.report import list_diagnosis_files
 from riseml.files.archives.project_files import write_tar
 from riseml.files.storage.capsule_files import CapsuleFiles, write_capsule_files
 from riseml.files.storage.outputs import RECORD, describe_run, show_output
@@ -32,6 +33,7 @@ from riseml.server.hosts.host_set import HostSet
 from riseml.server.hosts.storage_mounts import describe_root
 from riseml.spec.pool.types import Volume
 from riseml.store.capsules import CapsuleStore
+from riseml.store.diagnoses import DiagnosisStore
 from riseml.store.projects.snapshots import SnapshotStore
 from riseml.wire.capsules import CAPSULE_FILE, CAPSULE_FOLDER, CODE_FILE, MOST_CODE
 
@@ -57,6 +59,7 @@ class CapsuleWriter:
         read_results: returns what the jobs of an experiment have reported.
         read_annotation: returns what users say about an experiment and its set.
         version: of riseml.
+        diagnoses: why experiments made no progress; a diagnosis is written beside the record. None: nothing knows it.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class CapsuleWriter:
         read_results: ReadResults,
         read_annotation: ReadAnnotation,
         version: str,
+        diagnoses: DiagnosisStore | None = None,
     ) -> None:
         self._hosts = hosts
         self._snapshots = snapshots
@@ -74,6 +78,7 @@ class CapsuleWriter:
         self._read_results = read_results
         self._read_annotation = read_annotation
         self._version = version
+        self._diagnoses = diagnoses
         self._packages: dict[str, tuple[str, ...] | None] = {}  # packages of environments, by reference
         self._asking: dict[str, threading.Lock] = {}  # by reference: one thread at a time asks a host for packages
         self._begun: dict[int, _FileMark | None] = {}  # inode and ctime of the code in each output, by experiment
@@ -139,7 +144,9 @@ class CapsuleWriter:
         record = describe_run(experiment, config, capsule["results"]).encode()
         is_whole = root is not None and begun is not None and _mark_code(root, experiment) == begun
         code = None if is_whole or not capsule["code"]["included"] else self._read_code(experiment)
-        return CapsuleFiles(self._keep_capsule(experiment, capsule), code, beside=((RECORD, record),))
+        diagnosis = None if self._diagnoses is None else self._diagnoses.load_diagnosis(experiment.id)
+        beside = ((RECORD, record), *(() if diagnosis is None else list_diagnosis_files(diagnosis)))
+        return CapsuleFiles(self._keep_capsule(experiment, capsule), code, beside=beside)
 
     def show_capsule(self, experiment: Experiment, config: str) -> wire.Capsule:
         """Return the capsule of an experiment as it is now, also of one that never got an output folder."""

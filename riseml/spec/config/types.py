@@ -409,6 +409,7 @@ class StallRule(enum.Enum):
     """What follows when an experiment makes no progress any more."""
 
     REMARK = "remark"  # it goes on
+    DUMP = "dump"  # it goes on, and the server says why it is stuck
     RETRY = "retry"  # this attempt fails, and another one follows as far as `retry` allows
     FAIL = "fail"  # it ends as FAILED, without another attempt
 
@@ -418,7 +419,7 @@ class StallSection:
     """The `stall` section: how long an experiment may be silent, and what follows then."""
 
     after: float | None = None  # seconds without a sign of progress; None: its own rhythm says how long
-    then: StallRule = StallRule.REMARK
+    then: StallRule = StallRule.DUMP
 
 
 DEFAULT_STALL = StallSection()

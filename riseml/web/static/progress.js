@@ -28,10 +28,13 @@ export function makeProgress({ progress }) {
   return make("p", { class: "progress", title: `of ${progress.job}` }, bar, " ", text);
 }
 
-/** @param {ExperimentView} view @returns {HTMLElement | null} what is probably wrong; null: nothing */
-export function makeRemarks({ id, remarks }) {
-  if (!remarks?.length) return null;
-  const rows = remarks.map(({ job, text, since }) => make("li", {}, `${job === null ? "" : `${id}.${job}: `}${text}`, since && [", since ", makeAge(since)]));
+/** @param {ExperimentView} view @returns {HTMLElement | null} what is probably wrong, and why it made no progress; null: nothing */
+export function makeRemarks({ id, remarks, diagnosis }) {
+  const rows = (remarks ?? []).map(({ job, text, since }) => make("li", {}, `${job === null ? "" : `${id}.${job}: `}${text}`, since && [", since ", makeAge(since)]));
+  if (diagnosis && !remarks?.some(({ text }) => text.includes(diagnosis.sentence))) {
+    rows.push(make("li", {}, `Diagnosis (${diagnosis.certainty}): ${diagnosis.sentence}, `, makeAge(diagnosis.time), " ago"));
+  }
+  if (!rows.length) return null;
   return make("ul", { class: "remarks", role: "status" }, rows);
 }
 

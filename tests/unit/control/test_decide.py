@@ -185,6 +185,7 @@ def test_a_loss_that_is_lost_ends_its_experiment_as_its_rule_says(
     ("rule", "most", "state", "attempt"),
     [
         (StallRule.REMARK, 2, State.RUNNING, 1),
+        (StallRule.DUMP, 2, State.RUNNING, 1),
         (StallRule.FAIL, 2, State.FAILED, 1),
         (StallRule.RETRY, 1, State.RUNNING, 2),
         (StallRule.RETRY, 0, State.FAILED, 1),

@@ -26,3 +26,18 @@ def test_the_bar_and_the_title_say_how_far_it_is() -> None:
         "4 · riseml",
         None,
     ]
+
+
+def test_a_diagnosis_is_shown_unless_a_remark_says_it() -> None:
+    script = """
+    const { makeRemarks } = await import("./progress.js");
+    const diagnosis = { sentence: "worker.2 left the loop", certainty: "likely", time: "2026-08-31T07:23:46Z" };
+    const remark = { job: null, text: "no sign of progress for 6 m: worker.2 left the loop", since: null };
+    const shown = [{ diagnosis }, { diagnosis, remarks: [remark] }, { diagnosis: null, remarks: [] }];
+    return shown.map((view) => makeRemarks({ id: "4", ...view })?.textContent.replace(/, .* ago$/, "") ?? null);
+    """
+    assert run_page(script) == [
+        "Diagnosis (likely): worker.2 left the loop",
+        "no sign of progress for 6 m: worker.2 left the loop",
+        None,
+    ]

@@ -8,6 +8,7 @@ from riseml.server.api.failures import FAILURES
 from riseml.server.api.routes.account_routes import add_key_routes, add_project_routes, add_user_routes
 from riseml.server.api.routes.annotation_routes import add_annotation_routes
 from riseml.server.api.routes.audit_routes import add_audit_routes
+from riseml.server.api.routes.diagnosis_routes import add_diagnosis_routes
 from riseml.server.api.routes.experiment_routes import (
     add_experiment_routes,
     add_name_routes,
@@ -46,6 +47,7 @@ def make_router(services: Services) -> APIRouter:
     add_submission_routes(router, services)
     add_list_routes(router, services)
     add_experiment_routes(router, services)
+    add_diagnosis_routes(router, services)
     add_sample_routes(router, services)
     add_straggler_routes(router, services)
     add_proxied_app_routes(router, services)

@@ -207,8 +207,10 @@ def _show_with_metrics(
     view = show_experiment(details[0], roots, canonical_id, end, metrics.get(first.id, ()), annotation, caller)
     written = show_written(services.stores.written.load_last([first.id]).get(first.id, []))
     view = add_progress(view, details[:1], services.watchers.progress)
+    diagnosis = services.watchers.diagnoser.find_last(first)
     return {
         **view,
+        "diagnosis": None if diagnosis is None else {**diagnosis, "id": view["id"]},
         "remarks": list_remarks(first, services.watchers, services.stores, now()),
         "run": show_run(first, canonical_id),
         "tensorboard": find_tensorboard(first, services.hosts.is_this_machine),

@@ -166,6 +166,7 @@ def show_experiment(
         "main_metric": None,
         "progress": None,
         "remarks": [],
+        "diagnosis": None,
         "notes": list(detail.notes),
         "saved": None,
         "written": None,
@@ -261,6 +262,7 @@ def show_set(
         "main_metric": None,
         "progress": None,
         "remarks": [],
+        "diagnosis": None,
         "search": None if search is None else show_search(search, names, reader),
     }
 

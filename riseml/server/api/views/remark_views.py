@@ -18,7 +18,6 @@ from riseml.analysis.remarks import (
     check_stalled,
     is_loss,
 )
-from riseml.analysis.stalls import describe_stall
 from riseml.base.names import JobName
 from riseml.base.states import State
 from riseml.model import Experiment, Job
@@ -83,9 +82,9 @@ def _check_stalled(rule: StalledRule | None, summaries: Mapping[str, MetricSumma
 
 
 def _list_stalls(experiment: Experiment, watchers: Watchers, moment: datetime) -> Iterator[wire.RemarkView]:
-    for stall in watchers.stalls.list_stalls(experiment.id):
-        remark = Remark(RemarkKind.STUCK, describe_stall(stall))
-        yield _show_remark(stall.job, remark, moment - timedelta(seconds=stall.silent))
+    for entry in watchers.stalls.list_stalls(experiment.id):
+        since = moment - timedelta(seconds=entry.stall.silent)
+        yield _show_remark(entry.stall.job, Remark(RemarkKind.STUCK, str(entry)), since)
 
 
 def _check_samples(experiment: Experiment, job: Job, watchers: Watchers, moment: datetime) -> Iterator[Remark]:

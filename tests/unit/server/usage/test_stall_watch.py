@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -9,6 +11,7 @@ import pytest
 
 from riseml.base.names import HostName, JobName
 from riseml.base.states import JobDuty, State
+from riseml.diagnosis.verdicts import Certainty, StallCause, StallDiagnosis
 from riseml.model import Capacity, Experiment, Frame, HostObservation, JobKey, World
 from riseml.server.usage.stall_watch import StallWatch
 from riseml.spec.config.types import StallRule, StallSection
@@ -37,8 +40,19 @@ class Scene:
         self.full: set[JobKey] = set()
         self.host = SEEN
         self.experiment = experiment
-        self.watch = StallWatch(self.full.__contains__, lambda: self.now)
+        self.asked: list[tuple[Mapping[JobName, float], Future[StallDiagnosis]]] = []
+        self.watch = StallWatch(self.full.__contains__, self.begin, lambda: self.now)
         self.look()
+
+    def begin(self, experiment: Experiment, silent: Mapping[JobName, float]) -> Future[StallDiagnosis]:
+        """Note what the watch wants to know."""
+        assert experiment is self.experiment
+        self.asked.append((silent, Future()))
+        return self.asked[-1][1]
+
+    def answer(self, cause: StallCause, sentence: str = "") -> None:
+        """Give the answer that the watch waits for."""
+        self.asked[-1][1].set_result(StallDiagnosis(cause, Certainty.LIKELY, sentence, (), (), ()))
 
     def look(self, seconds: float = 0.0) -> dict[int, str]:
         """Let time pass, and return what the loop gets then."""
@@ -61,8 +75,15 @@ def test_a_run_is_stuck_until_its_next_sign_and_the_rule_says_what_the_loop_gets
         scene.say("train")
         assert scene.look(59) == {}
         assert scene.count() == 0
-    told = scene.look(2)
-    assert told == ({} if rule is StallRule.REMARK else {1: "no sign of progress for 61 s, after 59 s at most before"})
+    scene.look(2)
+    told = "no sign of progress for 61 s, after 59 s at most before"
+    if rule is not StallRule.REMARK:
+        assert scene.count() == 0, "users are told with the cause"
+        assert [silent for silent, _ in scene.asked] == [{"train": 61.0}]
+        scene.answer(StallCause.BUSY, "it spins")
+        told += ": it spins"
+    assert scene.look() == ({1: told} if rule in (StallRule.RETRY, StallRule.FAIL) else {})
+    assert list(map(str, scene.watch.list_stalls(1))) == [told]
     scene.say("train", "worker.1 is still waiting for worker.2\n")
     scene.say("train", "[riseml: a note of its own]\n", stream=3)
     scene.look()
@@ -71,13 +92,29 @@ def test_a_run_is_stuck_until_its_next_sign_and_the_rule_says_what_the_loop_gets
     assert (scene.look(), scene.count()) == ({}, 0)
 
 
+def test_jobs_that_are_at_work_are_not_stuck_and_are_looked_at_again_when_the_silence_is_twice_as_long() -> None:
+    scene = Scene(make_running(StallSection(60.0, StallRule.FAIL), "train"))
+    scene.look(60)
+    scene.answer(StallCause.WORKS, "at work")
+    for _ in range(5):
+        assert scene.look(10) == {}
+    assert (len(scene.asked), scene.count()) == (1, 0)
+    scene.look(10)
+    assert (len(scene.asked), scene.count()) == (2, 0)
+    scene.asked[-1][1].set_exception(OSError("the host is away"))
+    assert scene.look() == {1: "no sign of progress for 2 m"}, "without a cause it is a stall all the same"
+
+
 def test_what_the_server_cannot_see_is_no_silence() -> None:
     scene = Scene(make_running(StallSection(60.0, StallRule.FAIL), "train"))
     scene.host = SILENT
     assert scene.look(600) == {}
     scene.host = SEEN
     assert scene.look(59) == {}
-    assert scene.look(2) != {}
+    assert not scene.asked
+    scene.look(2)
+    scene.answer(StallCause.BUSY)
+    assert scene.look() != {}
     scene.full.add(JobKey(1, JobName("train"), 1))
     assert scene.look(600) == {}
 
@@ -85,11 +122,15 @@ def test_what_the_server_cannot_see_is_no_silence() -> None:
 def test_another_attempt_begins_with_another_rhythm_and_what_has_ended_has_none() -> None:
     rule = StallSection(60.0, StallRule.FAIL)
     scene = Scene(make_running(rule, "train"))
-    assert scene.look(61) != {}
+    scene.look(61)
+    scene.answer(StallCause.BUSY)
+    assert scene.look() != {}
     scene.experiment = make_running(rule, "train", attempt=2)
     assert scene.look() == {}
     scene.say("train", attempt=1)  # the last lines of the attempt before
-    assert scene.look(61) != {}
+    scene.look(61)
+    scene.answer(StallCause.BUSY)
+    assert scene.look() != {}
     scene.experiment = replace(scene.experiment, state=State.FINISHED)
     assert (scene.look(), scene.count()) == ({}, 0)
 
@@ -103,6 +144,9 @@ def test_a_rank_that_loses_its_rhythm_is_remarked_and_ends_nothing() -> None:
     for _ in range(200):
         scene.say("worker.1")
         assert scene.look(2) == {}
-    assert [stall.job for stall in scene.watch.list_stalls(1)] == ["worker.2"]
+    scene.answer(StallCause.BUSY, "it spins")
+    assert [known.stall.job for known in scene.watch.list_stalls(1)] == ["worker.2"]
     assert scene.look(297) == {}
-    assert "worker.2 was silent first" in scene.look(2)[1]
+    scene.look(2)
+    scene.answer(StallCause.BUSY, "it spins")
+    assert "worker.2 was silent first: it spins" in scene.look()[1]
