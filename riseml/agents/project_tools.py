@@ -257,10 +257,10 @@ def _describe_plan(plan: wire.PlanView, need: Need, refusal: str | None) -> str:
     first = plan["experiments"][0]
     jobs = first["jobs"]
     hosts = sorted({job["host"] for job in jobs if job["host"] is not None})
-    where = f"on {join_names(hosts)}" if hosts and first["waits"] is None else f"it waits: {first['waits']}"
+    where = f" on {join_names(hosts)}" if hosts and first["waits"] is None else f"; it waits: {first['waits']}"
     parts = [
         f"It would start {count_noun(need.experiments, 'experiment')}, the first one as {first['id']} with"
-        f" {count_noun(len(jobs), 'job')} ({join_names([job['name'] for job in jobs])}) {where}."
+        f" {count_noun(len(jobs), 'job')} ({join_names([job['name'] for job in jobs])}){where}."
     ]
     if need.gpus:
         most = "without a longest run" if need.gpu_hours is None else f"at most {need.gpu_hours:.3g} GPU-hours in all"

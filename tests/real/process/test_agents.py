@@ -53,6 +53,7 @@ def test_from_a_folder_of_code_to_the_best_learning_rate(hands: AgentHands, fold
     # a package that is missing: the diagnosis names it, and its advice
     failed = hands.run()
     assert hands.wait_end(failed)["state"] == "FAILED"
+    assert hands.call("status", experiment=int(failed))["experiments"][0]["id"] == failed
     diagnosis = hands.call("diagnose", experiment=failed)
     missing = next(re.findall(r"No module named '(\w+)'", line["text"]) for line in diagnosis["log"][::-1])[0]
     assert missing in diagnosis["experiment"]["advice"] and missing in diagnosis["summary"]
@@ -88,8 +89,10 @@ def test_from_a_folder_of_code_to_the_best_learning_rate(hands: AgentHands, fold
     losses = [row["value"] for row in results["results"]["experiments"]]
     assert losses == sorted(losses) and len(losses) == 3
     best = results["results"]["best"]
-    assert best["value"] == losses[0] and best["parameters"]["lr"] in results["summary"]
-    worst = hands.call("results", experiments=[found["id"]], sort="-loss", limit=1)["results"]["experiments"][0]
+    assert best["value"] == losses[0] and f"{best['id']} (lr={best['parameters']['lr']}) is first" in results["summary"]
+    worst = hands.call("results", experiments=[int(found["id"])], sort="-loss", where="lr<1", limit=1)["results"][
+        "experiments"
+    ][0]
     assert worst["value"] >= losses[-1]
     curve = hands.call("metrics", experiment=best["id"], metric="loss", points=8)["history"]["buckets"]
     assert len(curve) == 8 and curve[-1]["last_step"] == 39
