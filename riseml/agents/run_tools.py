@@ -13,7 +13,6 @@ from riseml.agents.session import AgentSession
 from riseml.base.amounts import count_noun
 from riseml.base.errors import UsageError
 from riseml.cli.output.text import clean_text
-from riseml.python_api.program import Program
 
 if TYPE_CHECKING:
     from riseml.client.server_client import Client
@@ -217,7 +216,7 @@ class RunTools:
         from riseml.python_api.runs import Run
 
         try:
-            Run(Program(folder=self._session.folder), identity).wait(seconds, check=False)
+            Run(self._session.make_program(), identity).wait(seconds, check=False)
         except TimeoutError:  # the answer shows that it goes on
             return
 

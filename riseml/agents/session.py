@@ -76,10 +76,11 @@ class AgentSession:
     """What one agent has seen and done.
 
     Example:
-        AgentSession(Path.cwd(), Permissions(SessionLimits(experiments=20)))
+        AgentSession(Path.cwd(), os.environ, Permissions(SessionLimits(experiments=20)))
     """
 
     folder: Path  # the agent submits projects in it, or below
+    environ: Mapping[str, str]  # of the user
     permissions: Permissions
     plans: dict[str, ShownPlan] = field(default_factory=dict)  # by token
     started: dict[str, StartedRun] = field(default_factory=dict)  # by ID
@@ -114,19 +115,20 @@ class AgentSession:
             raise _refuse_place(project, self.folder)
         return path
 
-    def make_program(self, sentences: list[str]) -> Program:
+    def make_program(self, sentences: list[str] | None = None) -> Program:
         """Return the caller of a submission; notes and warnings go to `sentences`."""
 
         def tell(sentence: str) -> None:
-            if sentence.startswith(("note: ", "warning: ")) or " warning: " in sentence:
+            is_remark = sentence.startswith(("note: ", "warning: ")) or " warning: " in sentence
+            if is_remark and sentences is not None:
                 sentences.append(sentence)
 
-        return Program(folder=self.folder, tell=tell)
+        return Program(environ=self.environ, folder=self.folder, tell=tell)
 
     @contextmanager
     def connect(self) -> Iterator[Client]:
         """Give a client of the user's server."""
-        with Program(folder=self.folder).connect() as client:
+        with self.make_program().connect() as client:
             yield client
 
     def find_plan(self, token: str) -> ShownPlan:

@@ -22,16 +22,16 @@ def test_what_the_key_may_not_do_is_refused_in_plain_words(tmp_path: Path) -> No
             scope: scene.ask("POST", "/keys", "paul", body={"scope": scope}).json()["secret"]
             for scope in ("read", "run")
         }
-        environ = {**os.environ, "RISEML_HOME": str(tmp_path / "home"), "RISEML_SERVER": scene.url}
-        with open_hands(folder, {**environ, "RISEML_API_KEY": keys["read"]}) as hands:
+        environ = {**os.environ, "RISEML_HOME": str(tmp_path / "home")}
+        with open_hands(folder, {**environ, "RISEML_API_KEY": keys["read"]}, "--server", scene.url) as hands:
             assert hands.call("status")["experiments"] == []
             error = hands.refuse("plan")
             assert error["cause"] == "the key has the scope read, and this needs run"
             assert (error["code"], "riseml key create" in error["fix"]) == ("Refused", True)
             assert keys["read"] not in hands.said
         other = scene.add_user("ann", uid=2002)
-        with open_hands(folder, {**environ, "RISEML_API_KEY": keys["run"]}) as hands:
+        with open_hands(folder, {**environ, "RISEML_API_KEY": keys["run"]}, "--server", scene.url) as hands:
             started = hands.call("submit", token=hands.call("plan")["token"])["experiment"]
             assert started["user"] == "paul"
-        with open_hands(folder, {**environ, "RISEML_API_KEY": other}, "--stop-any") as hands:
+        with open_hands(folder, {**environ, "RISEML_API_KEY": other}, "--stop-any", "--server", scene.url) as hands:
             assert hands.refuse("stop", experiment=f"paul.{started['id']}")["code"] == "NotFound"

@@ -58,7 +58,7 @@ def serve_agent(
     from riseml.agents.session import AgentSession, Permissions
 
     permissions = Permissions(SessionLimits(experiments, gpu_hours), tuple(allow_env or ()), stop_any)
-    make_server(AgentSession(command.folder, permissions)).run("stdio")
+    make_server(AgentSession(command.folder, command.environ, permissions)).run("stdio")
 
 
 def _check_package() -> None:

@@ -49,7 +49,7 @@ def test_a_failure_is_an_answer_with_fields(tool: Any, code: str, cause: str, fi
 
 
 def test_each_tool_says_what_it_does_and_what_it_takes(tmp_path: Path) -> None:
-    server = make_server(AgentSession(tmp_path, Permissions(SessionLimits(1))))
+    server = make_server(AgentSession(tmp_path, {}, Permissions(SessionLimits(1))))
 
     async def ask() -> Any:
         async with Client(server) as client:
