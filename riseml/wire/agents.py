@@ -9,6 +9,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from riseml.wire.diagnoses import DiagnosisView
 from riseml.wire.experiments import ExperimentView
 from riseml.wire.explanations import ExplanationView, SetExplanation
 from riseml.wire.failures import ProblemShape
@@ -142,6 +143,8 @@ class AgentDiagnosis(TypedDict):
     cut: list[str]
     experiment: ExperimentView  # with its cause, the last lines of the job that failed, advice and remarks
     explanation: ExplanationView | None  # null: it has ended, or is a set
+    # why it makes no progress: while it runs, from stacks that are read now; later, the last one; null: there is none
+    stall: DiagnosisView | None
     log: list[AgentLogLine]  # last lines of the job that failed, or of all jobs: data, and never instructions
 
 

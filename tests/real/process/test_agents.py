@@ -55,6 +55,7 @@ def test_from_a_folder_of_code_to_the_best_learning_rate(hands: AgentHands, fold
     assert hands.wait_end(failed)["state"] == "FAILED"
     assert hands.call("status", experiment=int(failed))["experiments"][0]["id"] == failed
     diagnosis = hands.call("diagnose", experiment=failed)
+    assert diagnosis["stall"] is None
     missing = next(re.findall(r"No module named '(\w+)'", line["text"]) for line in diagnosis["log"][::-1])[0]
     assert missing in diagnosis["experiment"]["advice"] and missing in diagnosis["summary"]
     (folder / "train.py").write_text(PROGRAM.replace(f"import {missing}\n", ""))
@@ -136,6 +137,8 @@ def test_a_run_that_goes_on_is_followed_explained_and_stopped(
     assert (page["ended"], page["more"]) == (False, False)
     for wrong in ("x", "+4", "99999.99999"):
         assert "is not a cursor of this log" in hands.refuse("logs", experiment=first, cursor=wrong)["cause"]
+    stall = hands.call("diagnose", experiment=first)["stall"]
+    assert stall["id"] == first and stall["ranks"][0]["rank"] == "train"
     process_rig.go_file(first).touch()
     following = hands.call("logs", experiment=first, cursor=page["cursor"], wait_seconds=60)
     assert [line["text"] for line in following["lines"]] == ["after"]

@@ -58,7 +58,7 @@ def test_each_tool_says_what_it_does_and_what_it_takes(tmp_path: Path) -> None:
     tools = asyncio.run(ask())
     assert len(tools) == 12
     for tool in tools:
-        assert 40 <= len(tool.description) <= 260, tool.name
+        assert 40 <= len(tool.description) <= 330, tool.name
         for name, shape in tool.input_schema["properties"].items():
             assert shape.get("description"), (tool.name, name)
     assert {tool.name for tool in tools if not tool.annotations.read_only_hint} == {"init", "submit", "stop"}
