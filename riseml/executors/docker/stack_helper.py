@@ -55,6 +55,7 @@ from riseml.job_programs.process_facts import (
     choose_options,
     choose_profile_options,
     explain_failure,
+    find_most_files,
     find_rank,
     is_own_program,
     join_command,
@@ -71,6 +72,7 @@ _CHUNK = 1 << 16
 _MOST_FILES = 1 << 24  # bytes of /proc that are read at once
 _MOST_SEEN = 4096  # processes of a job of which the state is read
 _AT_ONCE = 512  # paths in one call
+_FACTS = ("wchan", "environ", "limits", "fd")  # what is read of each process
 _QUICK_PATIENCE = 15.0  # seconds to read files of /proc
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -268,14 +270,17 @@ class _HelperCalls:
         return rows
 
     def _add_facts(self, rows: list[dict[str, Any]]) -> None:
-        contents = self._print_files([f"/proc/{row['pid']}/{file}" for row in rows for file in ("wchan", "environ")])
-        contents += [None] * (2 * len(rows) - len(contents))
+        contents = self._print_files([f"/proc/{row['pid']}/{file}" for row in rows for file in _FACTS])
+        contents += [None] * (len(_FACTS) * len(rows) - len(contents))
         unknown = [row for row in rows if not may_be_python(row["cmdline"], b"")]
         maps = self._print_files([f"/proc/{row['pid']}/maps" for row in unknown])
         without = {row["pid"] for row, text in zip(unknown, maps, strict=False) if not may_be_python(b"", text or None)}
-        for row, channel, environ in zip(rows, contents[::2], contents[1::2], strict=True):
+        for at, row in enumerate(rows):
+            channel, environ, limits, entries = contents[at * len(_FACTS) : (at + 1) * len(_FACTS)]
             row["wait_channel"] = (channel or b"").decode("ascii", "replace").replace("\0", "").strip("0 \n")
             row["rank"] = find_rank(environ or b"")
+            row["open_files"] = sum(name.isdigit() for name in list_names(entries or b""))
+            row["most_files"] = find_most_files(limits or b"")
             row.update(dump="", trouble="", is_python=row["pid"] not in without)
 
     def _add_stacks(self, row: dict[str, Any], request: StackRequest, yama: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from riseml.job_programs.process_facts import (
     choose_options,
     explain_failure,
+    find_most_files,
     find_rank,
     is_own_program,
     join_command,
@@ -92,3 +93,15 @@ def test_a_refusal_names_the_setting_that_forbids_it(errors: str, yama: str, wor
     reason = explain_failure(errors, yama)
     assert words in reason
     assert bool(reason) == bool(words)
+
+
+def test_the_limit_of_open_files_is_the_soft_one() -> None:
+    head = b"Limit                     Soft Limit           Hard Limit           Units     \n"
+    assert (
+        find_most_files(head + b"Max open files            64                   1024                 files     \n")
+        == 64
+    )
+    assert (
+        find_most_files(head + b"Max open files            unlimited            unlimited            files     \n") == 0
+    )
+    assert find_most_files(b"") == 0
