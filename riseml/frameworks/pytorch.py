@@ -39,6 +39,17 @@ if TYPE_CHECKING:
     from riseml.model import Environment, Plan, PlannedJob
 
 
+_RECORDER = """\
+: "${TORCH_NCCL_TRACE_BUFFER_SIZE:=2000}" "${TORCH_NCCL_DEBUG_INFO_TEMP_FILE:=$OUTPUT_DIR/nccl_trace_rank_}"
+export TORCH_FR_BUFFER_SIZE="${TORCH_FR_BUFFER_SIZE:-$TORCH_NCCL_TRACE_BUFFER_SIZE}"
+export TORCH_NCCL_TRACE_BUFFER_SIZE="$TORCH_FR_BUFFER_SIZE"
+export TORCH_FR_DUMP_TEMP_FILE="${TORCH_FR_DUMP_TEMP_FILE:-$TORCH_NCCL_DEBUG_INFO_TEMP_FILE}"
+export TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$TORCH_FR_DUMP_TEMP_FILE"
+export TORCH_NCCL_DUMP_ON_TIMEOUT="${TORCH_NCCL_DUMP_ON_TIMEOUT:-1}\""""
+"""NCCL's flight recorder: when a collective times out, each rank writes its last 2,000 calls into the output, where
+`torchfrtrace` reads them. Each variable has a second name, of earlier versions. What `env` sets stays."""
+
+
 class Pytorch:
     """The plug-in for `framework: pytorch`."""
 
@@ -72,7 +83,8 @@ class Pytorch:
 
     def script(self, plan: Plan, job: JobName, lines: Sequence[str]) -> str:
         _, planned = find_job(plan, job)
-        return limit_threads(planned, _count_processes(plan, planned), join_run_lines(lines))
+        script = limit_threads(planned, _count_processes(plan, planned), join_run_lines(lines))
+        return script if is_alone(plan) else f"{_RECORDER}\n{script}"
 
 
 def _count_processes(plan: Plan, planned: PlannedJob) -> int:

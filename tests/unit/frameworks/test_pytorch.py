@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -48,8 +50,33 @@ def test_a_worker_gets_what_python_and_torchrun_read() -> None:
         "RANK": "1",
         "WORLD_SIZE": "3",
     }
-    assert script(experiment, "worker.1") == "export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2}\ntorchrun train.py"
+    assert script(experiment, "worker.1").endswith("\nexport OMP_NUM_THREADS=${OMP_NUM_THREADS:-2}\ntorchrun train.py")
     assert experiment.plan.image.base == "pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime"
+
+
+@pytest.mark.parametrize(
+    ("own", "size", "path", "dumps"),
+    [
+        ({}, "2000", "/output/nccl_trace_rank_", "1"),
+        ({"TORCH_FR_BUFFER_SIZE": "0", "TORCH_NCCL_DUMP_ON_TIMEOUT": "0"}, "0", "/output/nccl_trace_rank_", "0"),
+        ({"TORCH_NCCL_TRACE_BUFFER_SIZE": "9", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": "/tmp/r"}, "9", "/tmp/r", "1"),
+    ],
+)
+def test_a_gang_records_its_last_collectives_unless_env_says_otherwise(
+    own: dict[str, str], size: str, path: str, dumps: str
+) -> None:
+    experiment = make_experiment(load_config(FILE.replace("torchrun train.py", "env")))
+    command = ["sh", "-ec", script(experiment, "worker.1")]
+    printed = subprocess.run(command, env={"OUTPUT_DIR": "/output", **own}, capture_output=True, text=True, check=True)
+    recorder = dict(line.split("=", 1) for line in printed.stdout.splitlines() if line.startswith("TORCH_"))
+    assert recorder == {
+        "TORCH_FR_BUFFER_SIZE": size,
+        "TORCH_NCCL_TRACE_BUFFER_SIZE": size,
+        "TORCH_FR_DUMP_TEMP_FILE": path,
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": path,
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": dumps,
+    }
+    assert "TORCH_" not in script(make_experiment(Spec("t", Train(("c",), framework="pytorch"))), "train")
 
 
 def make_plain() -> Experiment:
