@@ -14,7 +14,6 @@ MOST_VARIABLES = 50  # of one frame
 _LONGEST_NAME = 200  # characters of a function, a thread or a variable
 _LONGEST_PATH = 500  # characters
 _LONGEST_VALUE = 200  # characters
-_MAIN = "MainThread"
 _SOURCE = (".py", ".pyx", ".pyi", ".ipynb")
 
 
@@ -35,16 +34,22 @@ def parse_dump(text: bytes, folder: str = "") -> tuple[ThreadStack, ...]:
     """
     try:
         rows = json.loads(text.decode("utf-8", "replace"))
-        threads = [_read_thread(row, folder) for row in rows[:MOST_THREADS]]
+        rows = sorted(rows, key=lambda row: not _is_main(row))  # py-spy prints the newest thread first
+        threads = tuple(_read_thread(row, folder) for row in rows[:MOST_THREADS])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise UnreadableDump(f"py-spy printed something else than stacks: {type(error).__name__}") from error
-    return tuple(sorted(threads, key=lambda thread: (thread.name != _MAIN, thread.thread)))
+    return threads
 
 
 def shorten(text: str, longest: int) -> str:
     """Return a text in one line, without control characters, and with at most so many characters."""
     line = escape_controls(text[:longest]).replace("\n", "\\n").replace("\t", " ")
     return line[: longest - 3] + "..." if len(text) > longest or len(line) > longest else line
+
+
+def _is_main(row: dict[str, object]) -> bool:
+    """Return True for the main thread, whose id is that of the process. A job may have changed its name."""
+    return row["os_thread_id"] == row["pid"]
 
 
 def _read_thread(row: dict[str, object], folder: str) -> ThreadStack:

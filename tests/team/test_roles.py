@@ -87,7 +87,9 @@ def _add(application: Application, owner: Owner, team_project: str | None) -> No
     )
 
 
-def ask(application: Application, caller: Caller | None, method: str, path: str, query: str = "") -> tuple[int, bytes]:
+def ask(
+    application: Application, caller: Caller | None, method: str, path: str, query: str = "", content: bytes = b"{}"
+) -> tuple[int, bytes]:
     """The status and the beginning of the body of an answer."""
     sent: list[Message] = []
     scope: dict[str, Any] = {
@@ -99,7 +101,7 @@ def ask(application: Application, caller: Caller | None, method: str, path: str,
         "headers": [(b"host", b"riseml"), (b"content-type", b"application/json")],
     }
 
-    bodies = [b"{}"]
+    bodies = [content]
     begun = asyncio.Event()
 
     async def receive() -> Message:
@@ -191,6 +193,20 @@ def test_sentence_10_each_route_answers_each_role_as_the_table_says(role: str, t
             if refused != expected:
                 wrong.append((method, path, name, expected, refused))
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "of_variables", "of_stacks"),
+    [("maintainer", SHARED, 403, 409), ("admin", FOREIGN, 403, 409), ("member", OWN, 409, 409)],
+)
+def test_the_variables_of_a_job_are_for_its_owner_alone(
+    role: str, name: str, of_variables: int, of_stacks: int, team: Application
+) -> None:
+    """Nothing runs here: so what is allowed answers 409."""
+    path = f"/v1/experiments/{name}/stacks"
+    status, body = ask(team, CALLERS[role], "POST", path, content=b'{"variables": true}')
+    assert (status, b"are for paul alone" in body) == (of_variables, of_variables == 403)
+    assert ask(team, CALLERS[role], "POST", path)[0] == of_stacks
 
 
 @pytest.mark.parametrize("role", ["outsider", "viewer", "member", "key that reads"])

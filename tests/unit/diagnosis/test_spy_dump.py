@@ -18,7 +18,7 @@ def make_frame(name: str = "step", **other: object) -> dict[str, object]:
 
 def make_thread(name: str | None, *frames: dict[str, object], **other: object) -> dict[str, object]:
     """Return a thread as py-spy 0.4.3 prints it."""
-    thread = {"pid": 7, "thread_id": 139831, "thread_name": name, "os_thread_id": 9, "active": False}
+    thread = {"pid": 7, "thread_id": 139831, "thread_name": name, "os_thread_id": 7 if name else 9, "active": False}
     return {**thread, "owns_gil": False, "frames": list(frames), "process_info": None, **other}
 
 
@@ -35,7 +35,7 @@ def test_the_main_thread_comes_first_and_each_frame_says_where_it_is() -> None:
     assert parse(make_thread(None, make_frame("spin"), os_thread_id=8), main) == (
         ThreadStack(
             "MainThread",
-            9,
+            7,
             (
                 StackFrame("poll", library, 0, is_native=True),
                 StackFrame("step", "/code/train.py", 8, variables=(Variable("batch", "32"),)),
@@ -59,8 +59,8 @@ def test_names_cannot_rewrite_a_terminal_and_have_a_longest_size() -> None:
 
 def test_a_deep_stack_keeps_its_innermost_frames_and_many_threads_are_cut() -> None:
     frames = [make_frame(f"call_{depth}") for depth in range(MOST_FRAMES + 50)]
-    threads = parse(*(make_thread(None, *frames) for _ in range(MOST_THREADS + 3)))
-    assert len(threads) == MOST_THREADS
+    threads = parse(*(make_thread(None) for _ in range(MOST_THREADS + 3)), make_thread("MainThread", *frames))
+    assert (len(threads), threads[0].name) == (MOST_THREADS, "MainThread")
     assert [threads[0].frames[at].function for at in (0, -1)] == ["call_0", f"call_{MOST_FRAMES - 1}"]
 
 
