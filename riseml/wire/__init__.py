@@ -88,6 +88,8 @@ from riseml.wire.command_output import (
     PlotView as PlotView,
     ScalingRowView as ScalingRowView,
     ScalingView as ScalingView,
+    SchemaFile as SchemaFile,
+    SchemaList as SchemaList,
     SelfFinding as SelfFinding,
     SelfFindings as SelfFindings,
     ServerLogLine as ServerLogLine,

@@ -69,6 +69,19 @@ class SelfFindings(TypedDict):
     findings: list[SelfFinding]
 
 
+class SchemaFile(TypedDict):
+    """A JSON Schema that riseml brings for editors."""
+
+    file: str  # that it describes: `riseml.yml`
+    schema: str  # its path
+
+
+class SchemaList(TypedDict):
+    """What `riseml self schemas --json` prints."""
+
+    schemas: list[SchemaFile]
+
+
 class ForwardView(TypedDict):
     """A port of a job that `riseml forward` has opened on this machine."""
 

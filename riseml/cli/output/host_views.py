@@ -33,6 +33,7 @@ _POOL_HOSTS = (
     Column("RUNS", shrinks=True),
 )
 _SELF_FINDINGS = (Column("CHECK"), Column("OUTCOME"), Column("FOUND", folds=True))
+_SCHEMA_FILES = (Column("FILE"), Column("SCHEMA"))
 _LEFTOVERS = (
     Column("KIND"),
     Column("NAME", shrinks=True),
@@ -228,3 +229,8 @@ def list_self_findings(findings: Sequence[wire.SelfFinding], style: Style) -> li
     """Return a table of what `riseml self check` examined: what is so, and what to do."""
     rows = [[finding["topic"], finding["outcome"], finding["message"]] for finding in findings]
     return build_table(_SELF_FINDINGS, rows, style)
+
+
+def list_schema_files(files: Sequence[wire.SchemaFile], style: Style) -> list[str]:
+    """Return a table of the schemas for editors."""
+    return build_table(_SCHEMA_FILES, [[file["file"], file["schema"]] for file in files], style)

@@ -62,18 +62,7 @@ YAML tags and merge keys are not.
 
 ## In an editor
 
-With `schemas/riseml.schema.json` an editor completes, explains and checks keys while you type. In VS Code with the YAML
-extension, add this to `settings.json`:
-
-```json
-{"yaml.schemas": {"./schemas/riseml.schema.json": "riseml.yml"}}
-```
-
-In other editors with the YAML language server, begin the file with this line and the path of your copy:
-
-```yaml
-# yaml-language-server: $schema=./riseml.schema.json
-```
+With its JSON Schema an editor completes, explains and checks keys while you type: [editors.md](editors.md).
 """
 
 

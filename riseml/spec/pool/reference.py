@@ -122,11 +122,7 @@ registry gives, waits until the silent host answers or is lost.
 - **Labels** and driver options are strings, as written: `true` stays `true` and `1.10` stays `1.10`.
 
 A file has at most 1 MiB of UTF-8 and one YAML document of at most 100,000 values. Anchors and aliases are supported,
-YAML tags and merge keys are not. With `schemas/pool.schema.json` an editor completes and checks keys:
-
-```yaml
-# yaml-language-server: $schema=./pool.schema.json
-```
+YAML tags and merge keys are not. With its JSON Schema an editor completes and checks keys: [editors.md](editors.md).
 """
 
 

@@ -34,18 +34,22 @@ class FileContract:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    @property
+    def path(self) -> FilePath:
+        """The file of the schema, of the installed package or of the repository."""
+        # Not importlib.resources: its import takes longer than the check of a file.
+        package, repository = FilePath(__file__).parents[2:4]
+        packaged = package / "schemas" / self.name
+        return packaged if packaged.is_file() else repository / "schemas" / self.name
+
     @functools.cached_property
     def schema(self) -> Schema:
-        """The whole schema, from the installed package or from the repository.
+        """The whole schema.
 
         An editor checks a file with its placeholders. This check comes after parameters have filled them: a number has
         no pattern here, and PARAMETER_MARK in its place.
         """
-        # Not importlib.resources: its import takes longer than the check of a file.
-        package, repository = FilePath(__file__).parents[2:4]
-        packaged = package / "schemas" / self.name
-        path = packaged if packaged.is_file() else repository / "schemas" / self.name
-        schema: Schema = json.loads(path.read_text(encoding="utf-8"), object_hook=_mark_parameter)
+        schema: Schema = json.loads(self.path.read_text(encoding="utf-8"), object_hook=_mark_parameter)
         return schema
 
     def resolve(self, schema: Schema) -> Schema:

@@ -34,11 +34,7 @@ _TAIL = """\
 - **Names of users** have at most 32 lower-case letters, digits and `-`, and begin with a letter.
 
 A file has at most 1 MiB of UTF-8 and one YAML document of at most 100,000 values. Anchors and aliases are supported,
-YAML tags and merge keys are not. With `schemas/server.schema.json` an editor completes and checks keys:
-
-```yaml
-# yaml-language-server: $schema=./server.schema.json
-```
+YAML tags and merge keys are not. With its JSON Schema an editor completes and checks keys: [editors.md](editors.md).
 """
 
 

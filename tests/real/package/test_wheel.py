@@ -120,3 +120,6 @@ def test_the_wheel_works_in_an_empty_environment(way: str, python: Path, wheel: 
     topics = {topic["topic"] for topic in json.loads(riseml("docs", "--json"))["topics"]}
     assert {"getting-started", "changelog", "seeds"} <= topics
     assert "ai-toaster" in riseml("init", "--example")
+    schemas = [Path(row["schema"]) for row in json.loads(riseml("self", "schemas", "--json"))["schemas"]]
+    assert all(path.is_relative_to(environment) and path.is_file() for path in schemas)
+    assert (schemas[0].parent / "deprecated-keys.json").is_file()

@@ -52,3 +52,11 @@ def test_people_get_a_table(tmp_path: Path) -> None:
 def test_wrong_words(words: str, said: str, tmp_path: Path) -> None:
     result = run_riseml(words.split(), tmp_path, plain_environ(RISEML_HOME=str(tmp_path / "home")))
     assert said in result.stdout + result.stderr
+
+
+def test_the_schemas_are_files_of_this_riseml(tmp_path: Path) -> None:
+    environ = plain_environ(RISEML_HOME=str(tmp_path / "home"))
+    listed = json.loads(run_riseml(["self", "schemas", "--json"], tmp_path, environ).stdout)["schemas"]
+    titles = {row["file"]: json.loads(Path(row["schema"]).read_text())["title"] for row in listed}
+    assert titles == {"riseml.yml": "riseml.yml", "pool.yml": "pool.yml", "server.yml": "server.yml"}
+    assert listed[0]["schema"] in run_riseml(["self", "schemas"], tmp_path, environ).stdout

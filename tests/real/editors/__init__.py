@@ -1,0 +1,1 @@
+"""riseml.yml in editors."""
