@@ -1,20 +1,22 @@
-"""Every package that riseml brings has a reason in docs/security.md."""
+"""Every package that riseml brings has a reason in docs/packages.md."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from scripts.packages import find_packages
-
-PAGE = Path(__file__).parents[2] / "docs" / "security.md"
-_ROW = re.compile(r"^\| ([a-z0-9-]+) \| ([a-z0-9, -]+) \| \S.* \|$", re.MULTILINE)
+from scripts.packages import PAGE, find_packages, read_rows, write_page
 
 
 def _read_table() -> dict[str, set[str]]:
-    section = PAGE.read_text().partition("## What `pip install riseml` brings")[2].partition("\n## ")[0]
-    rows = _ROW.findall(section.partition("|---|")[2])
-    return {name: set(bringers.split(", ")) for name, bringers in rows}
+    return {row.name: set(row.bringers.split(", ")) for row in read_rows(PAGE.read_text())}
+
+
+def test_the_page_is_as_the_script_writes_it_but_for_sizes() -> None:
+    without_sizes = re.compile(r"\| [\d.]+ \||\d+ packages, \d+ MB")
+    page = PAGE.read_text()
+    assert without_sizes.sub("", write_page(page)) == without_sizes.sub("", page), (
+        "run `.venv/bin/python -m scripts.packages --write`"
+    )
 
 
 def test_every_package_has_a_reason_and_no_other_is_listed() -> None:
