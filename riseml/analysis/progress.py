@@ -115,14 +115,14 @@ def find_progress(state: ProgressState, now: float) -> Progress | None:
     position = state.marks[-1][1] if state.marks else _measure(state.levels)
     rate = find_rate(state.marks)
     remaining: float | None = None
-    if state.end_at is not None and state.end_at > now and not _stands_still(state, now):
+    if state.end_at is not None and state.end_at > now and not stands_still(state.marks, state.pause, now):
         remaining = state.end_at - now
     return Progress(
         outer.amount,
         outer.of,
         outer.unit,
         min(1.0, position / outer.of),
-        None if rate is None or _stands_still(state, now) else rate[0],
+        None if rate is None or stands_still(state.marks, state.pause, now) else rate[0],
         0.0 if outer.is_full else remaining,
         None if remaining is None or outer.is_full else state.spread,
         outer.rounds,
@@ -147,6 +147,22 @@ def find_rate(marks: Sequence[tuple[float, float]]) -> tuple[float, float] | Non
     pauses = _list_unit_seconds(recent)
     varied = pstdev(pauses) / fmean(pauses) if len(pauses) > 1 else 1.0
     return (last - recent[0][1]) / seconds, min(1.0, max(_LEAST_SPREAD, varied))
+
+
+def add_mark(marks: tuple[tuple[float, float], ...], now: float, amount: float) -> tuple[tuple[float, float], ...]:
+    """Return marks with a further one; the older half is thinned out when there are too many.
+
+    Args:
+        marks: seconds and amounts, both growing.
+        now: seconds; not after the last mark: it takes the place of that.
+        amount: above that of the last mark.
+    """
+    earlier = marks[:-1] if marks and now <= marks[-1][0] else marks
+    marks = (*earlier, (now, amount))
+    if len(marks) <= _MOST_MARKS:
+        return marks
+    half = len(marks) // 2
+    return (*marks[:half:2], *marks[half:])
 
 
 def _list_unit_seconds(marks: Sequence[tuple[float, float]]) -> list[float]:
@@ -266,11 +282,7 @@ def _estimate(state: ProgressState, now: float) -> ProgressState:
     if marks and position <= marks[-1][1]:
         return state
     pause = max(state.pause, now - marks[-1][0]) if marks else 0.0
-    earlier = marks[:-1] if marks and now <= marks[-1][0] else marks
-    marks = (*earlier, (now, position))
-    if len(marks) > _MOST_MARKS:
-        half = len(marks) // 2
-        marks = (*marks[:half:2], *marks[half:])
+    marks = add_mark(marks, now, position)
     state = replace(state, marks=marks, pause=pause)
     rate = find_rate(marks)
     outer = state.levels[0]
@@ -285,5 +297,12 @@ def _estimate(state: ProgressState, now: float) -> ProgressState:
     return replace(state, end_at=end_at, spread=spread)
 
 
-def _stands_still(state: ProgressState, now: float) -> bool:
-    return bool(state.marks) and now - state.marks[-1][0] > max(_STILL, _STILL_PAUSES * state.pause)
+def stands_still(marks: Sequence[tuple[float, float]], pause: float, now: float) -> bool:
+    """Return True when nothing has moved for much longer than ever before.
+
+    Args:
+        marks: seconds and amounts, both growing.
+        pause: the most seconds between two of them.
+        now: seconds.
+    """
+    return bool(marks) and now - marks[-1][0] > max(_STILL, _STILL_PAUSES * pause)

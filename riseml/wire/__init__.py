@@ -206,7 +206,7 @@ from riseml.wire.pool import (
     TestedGpuView as TestedGpuView,
 )
 from riseml.wire.pool_changes import AddedHost as AddedHost, NewHost as NewHost, RemovedHost as RemovedHost
-from riseml.wire.progress import ProgressView as ProgressView, RemarkView as RemarkView
+from riseml.wire.progress import ProgressView as ProgressView, RateView as RateView, RemarkView as RemarkView
 from riseml.wire.quotas import (
     AccountKindName as AccountKindName,
     LimitName as LimitName,

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from riseml.base.annotations import MOST_TAGS
 from riseml.wire.diagnoses import DiagnosisView
 from riseml.wire.metrics import MainMetric, MetricView
-from riseml.wire.progress import ProgressView, RemarkView
+from riseml.wire.progress import ProgressView, RateView, RemarkView
 from riseml.wire.saves import SavedSummary
 from riseml.wire.searches import SearchView
 from riseml.wire.state_names import StateName
@@ -40,6 +40,7 @@ class JobView(TypedDict):
     started_at: str | None  # RFC 3339
     ended_at: str | None  # RFC 3339
     progress: NotRequired[ProgressView | None]  # how far it is; null: not known. Older servers do not say
+    rates: NotRequired[list[RateView]]  # how fast it is, while it runs. Older servers do not say
 
 
 class WrittenView(TypedDict):

@@ -19,6 +19,13 @@ class ProgressView(TypedDict):
     rounds: int  # how often the bar began again: then it tells how far the round is, and `remaining` is null
 
 
+class RateView(TypedDict):
+    """How fast a job is."""
+
+    unit: str  # one of what it does: `step`, `sample`, `image`, `token`, or the unit of its bar
+    per_second: float
+
+
 class RemarkView(TypedDict):
     """Something that is probably wrong with an experiment that runs."""
 

@@ -6,7 +6,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from riseml.wire.progress import ProgressView
+from riseml.wire.progress import ProgressView, RateView
 from riseml.wire.state_names import StateName
 
 
@@ -37,6 +37,7 @@ class SampleView(TypedDict):
     gpus: int  # GPUs that it has or waits for
     image: str  # before `install`
     progress: NotRequired[ProgressView | None]  # how far it is; null: not known. Older servers do not say
+    rates: NotRequired[list[RateView]]  # how fast it is. Older servers do not say
 
 
 class Samples(TypedDict):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from riseml.base.records import dataclass
 from riseml.cli.output.log_lines import list_advice, list_causes, list_last_lines
-from riseml.cli.output.progress_view import describe_progress, show_progress_cell
+from riseml.cli.output.progress_view import describe_progress, describe_rates, show_progress_cell
 from riseml.cli.output.style import ENDED_STATES, Style, name_state, paint_state
 from riseml.cli.output.tables import Column, build_table
 from riseml.cli.output.text import (
@@ -238,6 +238,7 @@ def _list_heads(experiment: wire.ExperimentView, now: datetime, style: Style, *,
             ("Age", format_age(experiment["created_at"], now)),
             ("Duration", _describe_duration(experiment, now)),
             ("Progress", _describe_progress(experiment)),
+            ("Rate", _describe_rates(experiment)),
             *(("Remark", _describe_remark(experiment, remark, now)) for remark in experiment.get("remarks", ())),
             ("Diagnosis", _describe_diagnosis(experiment, now)),
             ("Ended", f"{format_age(experiment['ended_at'], now)} ago" if experiment["ended_at"] else None),
@@ -294,6 +295,17 @@ def _list_note(experiment: wire.ExperimentView) -> list[str]:
 def _describe_duration(experiment: wire.ExperimentView, now: datetime) -> str | None:
     seconds = count_run_seconds(experiment, now)
     return None if seconds is None else format_duration(seconds)
+
+
+def _describe_rates(experiment: wire.ExperimentView) -> str | None:
+    """Return how fast the job is that says how far the experiment is, else the first one that is known; None: none."""
+    progress = experiment.get("progress")
+    name = None if progress is None else progress["job"]
+    fast = sorted((job for job in experiment["jobs"] if job.get("rates")), key=lambda job: job["name"] != name)
+    if not fast:
+        return None
+    several = sum(job["state"] == "RUNNING" for job in experiment["jobs"]) > 1
+    return describe_rates(fast[0].get("rates", ())) + (f" ({fast[0]['name']})" if several else "")
 
 
 def _describe_progress(experiment: wire.ExperimentView) -> str | None:

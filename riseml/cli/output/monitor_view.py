@@ -134,7 +134,7 @@ def _list_cells(sample: wire.SampleView, trends: Trends | None) -> list[str]:
         *_list_gpus(sample),
         *(_UNKNOWN if rate is None else f"{format_bytes(rate)}/s" for rate in rates),
         _show_lines(sample["id"], trends),
-        show_progress_cell(sample.get("progress")),  # a server of an earlier version sends none
+        show_progress_cell(sample.get("progress"), sample.get("rates", ())),  # an earlier server sends neither
     ]
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from riseml.cli.output.progress import draw_progress
 from riseml.cli.output.style import Style
-from riseml.cli.output.text import clean_text
+from riseml.cli.output.text import clean_text, format_rate
 
 if TYPE_CHECKING:
     from riseml import wire
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _MINUTE = 60
 _HOUR = 3600
 _DAY = 86400
+_NOUNS = frozenset({"step", "epoch", "sample", "image", "token", "example"})
 _SHORT = 90  # seconds, below which they are shown
 
 
@@ -49,14 +51,25 @@ def describe_progress(progress: wire.ProgressView) -> str:
     return ", ".join(parts)
 
 
+def describe_rates(rates: Sequence[wire.RateView]) -> str:
+    """Return `3.4 steps/s, 120 samples/s`, or `30 steps/min` where it is less than one a second."""
+    return ", ".join(_describe_rate(rate) for rate in rates)
+
+
+def _describe_rate(rate: wire.RateView) -> str:
+    amount, _, time = format_rate(rate["per_second"]).partition("/")
+    unit = clean_text(rate["unit"])
+    return f"{amount} {unit}{'s' if unit in _NOUNS else ''}/{time}"
+
+
 def _format_amount(value: float) -> str:
     return f"{value:.0f}" if value == int(value) else f"{value:.6g}"
 
 
-def show_progress_cell(progress: wire.ProgressView | None) -> str:
-    """Return `24 %, about 12 m` for a table; `-` where it is not known."""
+def show_progress_cell(progress: wire.ProgressView | None, rates: Sequence[wire.RateView] = ()) -> str:
+    """Return `24 %, about 12 m` for a table; where it is not known, the first rate, else `-`."""
     if progress is None:
-        return "-"
+        return describe_rates(rates[:1]) or "-"
     percent = f"{math.floor(100 * progress['fraction'])} %"
     return percent if progress["remaining"] is None else f"{percent}, {format_remaining(progress['remaining'])}"
 

@@ -15,10 +15,12 @@ from dataclasses import field, replace
 
 from riseml.analysis.progress import NO_PROGRESS, Progress, ProgressState, add_readings, find_progress
 from riseml.analysis.progress_lines import LONGEST_STATE, REPORTED, Reading, read_line
+from riseml.analysis.rates import Rate, StepMarks, add_step, find_rates, read_report_step, read_told_rates
 from riseml.analysis.remarks import Remark, check_rate
 from riseml.base.records import dataclass
 from riseml.job_programs.reports import DONE_METRIC, OF_METRIC
 from riseml.model import Frame, JobKey
+from riseml.store.logs.report_lines import MARKER
 
 _STREAMS = (1, 2)  # stdout and stderr
 _MOST_BYTES = 1 << 16  # of the end of what came at once that are searched
@@ -26,6 +28,7 @@ _MOST_PIECES = 60  # lines and states among those that are read
 _HINTS = (b"/", b"%", b" of ", DONE_METRIC.encode())  # output without any of them has no progress
 _PIECE = re.compile(rb"[\r\n]+")
 _CANDIDATE = re.compile(rb"[0-9] ?(?:/|of|%|[a-zA-Z]{1,12} \[)|riseml\.done")
+_LAST_REPORTS = 4096  # bytes of the reports among those that are read
 _REPORTED = re.compile(rb'"(riseml\.done|riseml\.of)": *(-?[0-9.eE+-]{1,40})')
 
 
@@ -34,6 +37,10 @@ class _ReadOutput:
     """What is known of one job."""
 
     state: ProgressState = NO_PROGRESS
+    steps: StepMarks = StepMarks()
+    told_rates: dict[str, tuple[float, float]] = field(
+        default_factory=dict
+    )  # rates by unit, behind when they were told
     tails: dict[int, bytes] = field(default_factory=dict)  # by stream: the beginning of a line, or of a state
 
 
@@ -60,6 +67,7 @@ class ProgressTracker:
             if not data:
                 continue
             data = tails.get(stream, b"") + data[-_MOST_BYTES:]
+            self._note_report(key, data)
             if any(hint in data for hint in _HINTS):
                 some, left[stream] = _read_pieces(data)
                 readings += some
@@ -75,6 +83,35 @@ class ProgressTracker:
             if readings:
                 followed.state = add_readings(followed.state, readings, self._clock())
 
+    def _note_report(self, key: JobKey, data: bytes) -> None:
+        """Read what the last reports in some output say about the rate of their job."""
+        if MARKER not in data:
+            return
+        step: int | None = None
+        new_rates: dict[str, float] = {}
+        for line in data[-_LAST_REPORTS:].split(b"\n"):
+            if MARKER in line:
+                last = read_report_step(line)
+                step = step if last is None else last
+                new_rates |= read_told_rates(line) if b"s_per_second" in line else {}
+        if step is None and not new_rates:
+            return
+        now = self._clock()
+        with self._lock:
+            followed = self._jobs.setdefault(key, _ReadOutput())
+            if step is not None:
+                followed.steps = add_step(followed.steps, step, now)
+            followed.told_rates |= {unit: (now, rate) for unit, rate in new_rates.items()}
+
+    def find_rates(self, key: JobKey) -> tuple[Rate, ...]:
+        """Return how fast a job is; empty: not known."""
+        with self._lock:
+            followed = self._jobs.get(key)
+            if followed is None:
+                return ()
+            now = self._clock()
+            return find_rates(find_progress(followed.state, now), followed.steps, followed.told_rates, now)
+
     def drop_jobs(self, present: frozenset[JobKey]) -> None:
         """Forget all jobs but these."""
         with self._lock:
@@ -85,11 +122,13 @@ class ProgressTracker:
         with self._lock:
             followed = self._jobs.get(key)
             state = NO_PROGRESS if followed is None else followed.state
+            steps = StepMarks() if followed is None else followed.steps
         now = self._clock()
         progress = find_progress(state, now)
-        if progress is None or progress.fraction >= 1:
+        if progress is not None and progress.fraction >= 1:
             return None
-        remark = check_rate(state.marks, now, state.pause)
+        marks, pause = (steps.marks, steps.pause) if progress is None else (state.marks, state.pause)
+        remark = check_rate(marks, now, pause) if marks else None
         return None if remark is None or remark.since is None else replace(remark, since=now - remark.since)
 
     def find_job(self, key: JobKey) -> Progress | None:

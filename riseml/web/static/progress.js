@@ -7,6 +7,8 @@ import { makeAge } from "./parts.js";
 
 /** @import { ExperimentView, ProgressView } from "../wire.js" */
 
+const NOUNS = new Set(["step", "epoch", "sample", "image", "token", "example"]);
+
 /** @param {ProgressView} progress @returns {string} `epoch 3/10, 24 %, about 12 min left` */
 export function describeProgress({ done, of, unit, fraction, remaining, rounds }) {
   const count = unit === "%" ? "" : `${unit ? `${unit} ` : ""}${formatNumber(done)}/${formatNumber(of)}, `;
@@ -20,10 +22,22 @@ export function describeBriefly({ fraction, remaining }) {
   return showPercent(fraction) + (remaining === null ? "" : `, ${formatRemaining(remaining)}`);
 }
 
-/** @param {ExperimentView} view @returns {HTMLElement | null} a bar; null: nothing is known */
-export function makeProgress({ progress }) {
-  if (!progress) return null;
-  const text = describeProgress(progress);
+/** @param {ExperimentView} view @returns {string} `3.4 steps/s, 120 samples/s` of the job that tells the progress, else of the first one that is known */
+export function describeRates({ progress, jobs }) {
+  const fast = (jobs ?? []).filter((job) => job.rates?.length);
+  const chosen = fast.find((job) => job.name === progress?.job) ?? fast[0];
+  return (chosen?.rates ?? []).map(({ unit, per_second: rate }) => {
+    const noun = NOUNS.has(unit) ? `${unit}s` : unit;
+    return rate >= 1 ? `${formatNumber(Number(rate.toPrecision(3)))} ${noun}/s` : `${formatNumber(Number((60 * rate).toPrecision(3)))} ${noun}/min`;
+  }).join(", ");
+}
+
+/** @param {ExperimentView} view @returns {HTMLElement | null} a bar with the rate; null: nothing is known */
+export function makeProgress(view) {
+  const { progress } = view;
+  const rates = describeRates(view);
+  if (!progress) return rates ? make("p", { class: "progress" }, rates) : null;
+  const text = describeProgress(progress) + (rates && `, ${rates}`);
   const bar = make("progress", { max: "1", value: String(progress.fraction), "aria-label": "Progress" });
   return make("p", { class: "progress", title: `of ${progress.job}` }, bar, " ", text);
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from tests.support.receiver import open_receiver
 from tests.support.rig import Rig, single
 
 TRAINING = """
@@ -73,13 +75,26 @@ def test_a_loss_that_is_not_a_number_is_remarked_while_it_runs(rig: Rig) -> None
         "time.sleep(600)\n"
     )
     stalled = {"metric": "loss", "goal": "minimize", "patience": 10}
+    with open_receiver() as receiver:
+        file = rig.home / "notify.yml"
+        file.write_text(json.dumps({"webhooks": [{"name": "team", "url": receiver.url, "events": ["remark"]}]}))
+        file.chmod(0o600)
+        check_remarks(rig, program, stalled)
+        if rig.engine is None:  # the server looks every half minute: on one host
+            told = rig.wait("the webhook is told of both", lambda: receiver.received[1:] and receiver.received)
+            bodies = [json.loads(one.body) for one in told]
+            found = {(body["event"], body["experiment"]["id"], body["remark"]["kind"]) for body in bodies}
+            assert found == {("experiment.remark", "1", "nan"), ("experiment.remark", "1", "stalled")}
+        rig.post("/v1/experiments/1/kill")
+        assert rig.wait_closed("1")["remarks"] == []
+
+
+def check_remarks(rig: Rig, program: str, stalled: dict[str, object]) -> None:
     rig.submit(single("python3 train.py", on={"stalled": stalled}), {"train.py": program})
     rig.wait("both are remarked", lambda: len(rig.get("/v1/experiments/1")["remarks"]) > 1)
     first, second = rig.get("/v1/experiments/1")["remarks"]
     assert first == {"kind": "nan", "job": None, "text": "loss is nan at step 19", "since": None}
     assert second["text"] == "loss has no better value since step 9, which had 0.1"
-    rig.post("/v1/experiments/1/kill")
-    assert rig.wait_closed("1")["remarks"] == []
 
 
 LOST = """

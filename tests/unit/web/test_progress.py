@@ -16,7 +16,11 @@ def test_the_bar_and_the_title_say_how_far_it_is() -> None:
     const title = document.title;
     showInTitle({ progress: null });
     const shown = [progress, round].map((one) => makeProgress({ progress: one }).textContent.trim());
-    return [...shown, describeBriefly(progress), title, document.title, makeProgress({ progress: null })];
+    const rates = [{ unit: "step", per_second: 3.4 }, { unit: "img", per_second: 0.5 }];
+    const jobs = [{ name: "ps.1", rates: [{ unit: "step", per_second: 9 }] }, { name: "master", rates }];
+    const views = [{ progress, jobs }, { progress: null, jobs }];
+    const fast = views.map((view) => makeProgress(view).textContent.trim());
+    return [...shown, describeBriefly(progress), title, document.title, makeProgress({ progress: null }), ...fast];
     """
     assert run_page(script) == [
         "epoch 3/10, 24 %, about 12 min left",
@@ -25,6 +29,8 @@ def test_the_bar_and_the_title_say_how_far_it_is() -> None:
         "50 % · 4 · riseml",
         "4 · riseml",
         None,
+        "epoch 3/10, 24 %, about 12 min left, 3.4 steps/s, 30 img/min",
+        "9 steps/s",
     ]
 
 

@@ -24,7 +24,7 @@ from riseml.server.api.callers import CallerOf
 from riseml.server.api.routes.experiment_routes import Name
 from riseml.server.api.views.metric_views import show_history, show_summary
 from riseml.server.api.views.named_experiments import find_details, find_single_experiment
-from riseml.server.api.views.progress_views import find_job_progress
+from riseml.server.api.views.progress_views import find_job_progress, find_job_rates
 from riseml.server.api.views.record_views import show_sample
 from riseml.server.api.views.sample_views import show_job_samples
 from riseml.server.clock import now
@@ -87,6 +87,7 @@ def _show_samples(
         node = None if observation is None else observation.find_node(experiment, job)
         sample = show_sample(experiment, job, last, lines.get(experiment.key_of(job)), node, caller)
         sample["progress"] = find_job_progress(experiment, job, services.watchers.progress)
+        sample["rates"] = find_job_rates(experiment, job, services.watchers.progress)
         samples.append(sample)
     return {"samples": samples}
 

@@ -28,6 +28,14 @@ def show_progress(job: JobName, progress: Progress) -> wire.ProgressView:
     }
 
 
+def find_job_rates(experiment: Experiment, job: Job, tracker: ProgressTracker) -> list[wire.RateView]:
+    """Return how fast a job that runs is; empty: not known."""
+    if job.state is not State.RUNNING:
+        return []
+    rates = tracker.find_rates(experiment.key_of(job))
+    return [{"unit": rate.unit, "per_second": float(f"{rate.per_second:.4g}")} for rate in rates]
+
+
 def find_job_progress(experiment: Experiment, job: Job, tracker: ProgressTracker) -> wire.ProgressView | None:
     """Return how far a job that runs is; None: not known."""
     if job.state is not State.RUNNING:
@@ -56,7 +64,9 @@ def add_progress(
             for job in experiment.jobs
             if (job_progress := find_job_progress(experiment, job, tracker)) is not None
         }
+        rates = {job.name: find_job_rates(experiment, job, tracker) for job in experiment.jobs}
         for job in single["jobs"]:
+            job["rates"] = rates.get(JobName(job["name"]), [])
             if job["name"] in progress:
                 job["progress"] = progress[JobName(job["name"])]
         if progress:

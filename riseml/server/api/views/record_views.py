@@ -106,6 +106,7 @@ def show_job(experiment: Experiment, job: Job, caller: Caller | None = None) -> 
         "started_at": show_time(job.started_at),
         "ended_at": show_time(job.ended_at),
         "progress": None,
+        "rates": [],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from riseml import wire
-from riseml.cli.output.progress_view import describe_progress, format_remaining, show_progress_cell
+from riseml.cli.output.progress_view import describe_progress, describe_rates, format_remaining, show_progress_cell
 
 PROGRESS: wire.ProgressView = {
     "job": "master",
@@ -42,3 +42,9 @@ def test_what_is_not_known_is_not_shown() -> None:
     assert describe_progress({**PROGRESS, "unit": "", "done": 1.5, "remaining": None}) == "1.5/10, 24 %"
     assert describe_progress({**PROGRESS, "unit": "%", "remaining": None, "rounds": 2}) == "24 % of round 3"
     assert [show_progress_cell(progress) for progress in (None, PROGRESS)] == ["-", "24 %, about 12 m"]
+
+
+def test_a_rate_is_shown_with_its_unit() -> None:
+    rates: list[wire.RateView] = [{"unit": "step", "per_second": 3.4}, {"unit": "img", "per_second": 0.5}]
+    assert describe_rates(rates) == "3.4 steps/s, 30 img/min"
+    assert (show_progress_cell(None, rates), show_progress_cell(PROGRESS, rates)) == ("3.4 steps/s", "24 %, about 12 m")

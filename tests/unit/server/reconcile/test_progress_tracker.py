@@ -71,3 +71,19 @@ def test_a_job_that_is_gone_is_forgotten() -> None:
     assert tracker.find_job(KEY) is not None
     tracker.drop_jobs(frozenset())
     assert tracker.find_job(KEY) is None
+
+
+def test_the_last_report_of_some_output_tells_steps_and_rates() -> None:
+    """However its lines are cut; the clock grows by one second and more with each piece."""
+    tracker = ProgressTracker(Clock())
+    for step in range(20):
+        whole = f'\x1eriseml.report {{"step": {step}, "samples_per_second": 128.0}}\n'
+        head = f'{whole}riseml.report {{"step": {step}'.encode()
+        tracker.note_frames(KEY, [Frame("t", 1, head)])
+        tracker.note_frames(KEY, [Frame("t", 1, b', "loss": 1}\n')])
+    found = tracker.find_rates(KEY)
+    assert [rate.unit for rate in found] == ["step", "sample"]
+    assert 0 < found[0].per_second <= 1
+    assert found[1].per_second == 128
+    tracker.drop_jobs(frozenset())
+    assert tracker.find_rates(KEY) == ()
