@@ -434,6 +434,14 @@ _COMMANDS = (
 )
 _GROUPS = (
     CommandPlace(
+        "report",
+        "report",
+        "report_app",
+        Section.RESULTS,
+        "Write pages of Markdown with live charts and tables of runs; export them.",
+        ("riseml report create lr-sweep report.md", "riseml report export lr-sweep"),
+    ),
+    CommandPlace(
         "quota",
         "quota",
         "quota_app",

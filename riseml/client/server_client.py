@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from riseml import wire
     from riseml.client.account_client import AccountClient
     from riseml.client.file_client import FileClient, StoragePlace
+    from riseml.client.report_client import ReportClient
 else:
     from riseml.client.answer_check import WIRE_NAMES as wire  # the import of `riseml.wire` would take 30 ms
 
@@ -387,6 +388,12 @@ class Client:
         from riseml.client.account_client import AccountClient
 
         return AccountClient(self._exchange)
+
+    def open_reports(self) -> ReportClient:
+        """Return what asks for reports, over the connections of this client."""
+        from riseml.client.report_client import ReportClient
+
+        return ReportClient(self._exchange)
 
     def open_files(self, place: StoragePlace) -> FileClient:
         """Return what lists, reads and writes the files of a storage, over the connections of this client."""

@@ -114,6 +114,7 @@ from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.provider_subjects import ProviderSubjects
 from riseml.store.quota_admission import QuotaAdmission
 from riseml.store.quotas import QuotaStore
+from riseml.store.reports import ReportStore
 from riseml.store.samples.sample_store import SampleStore
 from riseml.store.sealed_variables import VariableSeals, make_seals
 from riseml.store.searches import SearchStore
@@ -418,6 +419,7 @@ def _open_stores(settings: Settings, database: Database, experiments: Experiment
         quotas=QuotaStore(database),
         placements=PlacementStore(database),
         seals=seals,
+        reports=ReportStore(database),
         table_views=TableViewStore(database),
         secrets=SecretStore(database, seals, is_team=settings.is_team),
         accounts=AccountStore(database, digests),

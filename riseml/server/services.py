@@ -59,6 +59,7 @@ from riseml.store.projects.snapshots import SnapshotStore
 from riseml.store.provider_subjects import ProviderSubjects
 from riseml.store.quota_admission import QuotaAdmission
 from riseml.store.quotas import QuotaStore
+from riseml.store.reports import ReportStore
 from riseml.store.sealed_variables import VariableSeals
 from riseml.store.searches import SearchStore
 from riseml.store.secret_store import SecretStore
@@ -108,6 +109,7 @@ class Stores:
     sessions: SessionStore  # sessions of browsers and commands at a team's server
     provider_subjects: ProviderSubjects  # which persons of the organisation's provider the users are
     key_digests: KeyDigests  # keyed hashes of what lets callers in
+    reports: ReportStore  # reports that users have written
     table_views: TableViewStore  # saved views of the table of experiments
     secrets: SecretStore  # secrets and the credentials of registries
 

@@ -42,7 +42,7 @@ from riseml.store.database_errors import describe_full_disk, read_address, show_
 from riseml.store.home_record import OwnHome, check_home_record, make_other_store_error, write_home_record
 from riseml.store.schema import facts, metadata
 
-NEWEST_MIGRATION = "0025"
+NEWEST_MIGRATION = "0026"
 """A test compares it with the versions folder."""
 
 LOCK_TIMEOUT = 5.0

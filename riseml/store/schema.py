@@ -268,6 +268,20 @@ table_views = Table(
 )
 """Views of the table of experiments that users have saved."""
 
+reports = Table(
+    "reports",
+    metadata,
+    Column("user", String(64), primary_key=True),  # who has made it
+    Column("name", String(64), primary_key=True),
+    Column("project", String(128), nullable=False, server_default=""),
+    Column("team_project", String(128)),  # whose members see it; NULL: nobody but its user
+    Column("title", Text, nullable=False),
+    Column("text", Text, nullable=False),  # Markdown
+    Column("version", Integer, nullable=False),
+    _make_moment_column("changed_at", nullable=False),
+)
+"""Reports that users have written."""
+
 written_files = Table(
     "written_files",
     metadata,

@@ -13,7 +13,7 @@ from riseml.base.errors import Conflict, NotFound, UsageError
 from riseml.base.records import dataclass
 from riseml.base.roles import Role
 from riseml.store.database import Database
-from riseml.store.schema import api_keys, experiments, project_members, table_views, team_projects, users
+from riseml.store.schema import api_keys, experiments, project_members, reports, table_views, team_projects, users
 
 PROJECT_ROLES = (Role.VIEWER, Role.MEMBER, Role.MAINTAINER)
 """What a user may be in a team project: ADMIN is a role on the server."""
@@ -62,8 +62,8 @@ class TeamProjectStore:
             return _find_project(connection, name)
 
     def remove_project(self, name: str, moment: datetime) -> TeamProject:
-        """Remove a project, and return what it was: its experiments and views are those of their users alone, and keys
-        that are bound to it end.
+        """Remove a project, and return what it was: its experiments, views and reports are those of their users alone.
+        Keys that are bound to it end.
 
         Raises:
             NotFound: there is no such project.
@@ -75,6 +75,8 @@ class TeamProjectStore:
             connection.execute(experiments.update().where(own).values(team_project=None))
             of_project = table_views.c.team_project == name  # a later project of this name has other members
             connection.execute(table_views.update().where(of_project).values(team_project=None))
+            in_project = reports.c.team_project == name
+            connection.execute(reports.update().where(in_project).values(team_project=None))
             connection.execute(api_keys.update().where(bound_keys).values(revoked_at=moment))
             connection.execute(project_members.delete().where(project_members.c.project == name))
             connection.execute(team_projects.delete().where(team_projects.c.name == name))

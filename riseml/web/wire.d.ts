@@ -59,6 +59,7 @@ export type ExperimentList = { experiments: Array<ExperimentView> };
 export type ExperimentMetrics = { id: string; metrics: Array<MetricView>; dropped: number; slow: Array<string> };
 export type ExperimentView = { id: string; user: string; project: string; team_project?: string | null; may_change?: boolean; name: string; tags: Array<string>; note: string; starred: boolean; archived: boolean; type: "experiment" | "set" | "tensorboard" | "notebook"; shows: Array<string>; state: StateName; reason: string; message: string; cause: string | null; last_lines: Array<string>; advice: string; created_at: string; started_at: string | null; ended_at: string | null; waited?: number; waits_since?: string | null; image: string; image_digest: string | null; framework: string; run: Array<RunView>; concurrency: number; tensorboard: string | null; parameters: Record<string, string>; output: string; exit_code: number | null; closed: boolean; jobs: Array<JobView>; experiments: Array<ExperimentView>; metrics: Array<MetricView>; main_metric?: MainMetric | null; progress?: ProgressView | null; remarks?: Array<RemarkView>; diagnosis?: DiagnosisView | null; search: SearchView | null; after?: Array<string>; notes: Array<string>; saved: SavedSummary | null; written: WrittenView | null };
 export type ExplanationView = { id: string; phase: "prepares" | "waits" | "placed" | "ended"; state: StateName; reason: string; summary: string; queue: QueuePlaceView | null; blockers: Array<BlockerView>; hosts: Array<HostFitView>; jobs: Array<JobPlaceView>; activities: Array<ActivityView>; network: "bridge" | "overlay" | "host" | null; network_host: string | null };
+export type ExportedReport = { id: string; file: string; size: number };
 export type Failure = { error: FailureBody };
 export type FailureBody = { kind: string; message: string; hint: string | null; exit_code: number; problems?: Array<ProblemShape> };
 export type FileDifference = { path: string; versions: Array<string | null> };
@@ -178,7 +179,16 @@ export type RemarkView = { kind: string; job: string | null; text: string; since
 export type RemovalView = { path: string; files: number; folders: number; size: number; done: boolean };
 export type RemovedHost = { name: string; removed: boolean; file: string; jobs: Array<string>; answers: boolean; containers: number; networks: number; environments: number; size: number; swarm: "" | "member" | "manager"; departure: "" | "none" | "left" | "removed" | "shared" | "services" | "kept"; output: string; shared_output: boolean; known_hosts: string };
 export type RemovedSecret = { name: string; owner: string; owner_kind: "user" | "project" };
+export type ReportBlock = { kind: "text" | "chart" | "table" | "media" | "problem"; line: number; pieces: Array<ReportPiece>; runs: Array<string>; absent: number; metric: string; columns: Array<string>; name: string; step: number | null; title: string; problem: string };
+export type ReportBlocks = { blocks: Array<ReportBlock> };
 export type ReportEntry = { type: "report"; cursor: string; id: string; time: string; step: number | null; values: Record<string, number | string> };
+export type ReportList = { reports: Array<ReportSummary> };
+export type ReportName = { name: string };
+export type ReportPiece = { kind: "open" | "close" | "text" | "code" | "fence" | "break" | "rule"; tag: string; text: string; href: string };
+export type ReportRequest = { name: string; text: string; project?: string; version?: number };
+export type ReportSummary = { id: string; user: string; project: string; title: string; version: number; changed_at: string };
+export type ReportText = { text: string; name?: string };
+export type ReportView = { id: string; user: string; project: string; title: string; version: number; changed_at: string; text: string; can_change: boolean; blocks: Array<ReportBlock> };
 export type RerunNeeds = { code?: string; images?: Array<PinnedImage>; data?: Array<string> };
 export type RestoredHome = { home: string; former: string; former_host: string; store: boolean; owner: boolean };
 export type RestoredView = { attempt: number; files: number; bytes: number; kept: number };
@@ -292,6 +302,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /pool/queue` ? QueueView :
   Request extends `GET /pool/usage` ? PoolUsage :
   Request extends `GET /projects/${string}` ? TeamProjectView :
+  Request extends `GET /reports/${string}` ? ReportView :
   Request extends `GET /results/curves` ? GroupCurveList :
   Request extends `GET /results/groups` ? GroupList :
   Request extends `GET /table/views` ? SavedTableList :
@@ -306,6 +317,8 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /pool/join` ? PoolMembers :
   Request extends `POST /pool/recover` ? PoolRecovery :
   Request extends `POST /projects/${string}` ? TeamProjectView :
+  Request extends `POST /reports/preview` ? ReportBlocks :
+  Request extends `POST /reports/remove` ? ReportSummary :
   Request extends `POST /reruns/check` ? MissingParts :
   Request extends `POST /server/stop` ? ServerView :
   Request extends `POST /table/views` ? SavedTableView :
@@ -328,6 +341,7 @@ export type AnswerTo<Request extends string> =
   Request extends `GET /projects` ? TeamProjectList :
   Request extends `GET /quotas` ? QuotaList :
   Request extends `GET /registries` ? RegistryList :
+  Request extends `GET /reports` ? ReportList :
   Request extends `GET /results` ? ResultList :
   Request extends `GET /samples` ? Samples :
   Request extends `GET /secrets` ? SecretList :
@@ -342,6 +356,7 @@ export type AnswerTo<Request extends string> =
   Request extends `POST /keys` ? NewKeyView :
   Request extends `POST /plans` ? PlanView :
   Request extends `POST /projects` ? TeamProjectView :
+  Request extends `POST /reports` ? ReportView :
   Request extends `POST /tensorboards` ? ExperimentView :
   Request extends `POST /users` ? NewUserView :
   Request extends `POST /web` ? WebView :

@@ -217,6 +217,18 @@ from riseml.wire.quotas import (
     UsageList as UsageList,
     UsageRow as UsageRow,
 )
+from riseml.wire.reports import (
+    ExportedReport as ExportedReport,
+    ReportBlock as ReportBlock,
+    ReportBlocks as ReportBlocks,
+    ReportList as ReportList,
+    ReportName as ReportName,
+    ReportPiece as ReportPiece,
+    ReportRequest as ReportRequest,
+    ReportSummary as ReportSummary,
+    ReportText as ReportText,
+    ReportView as ReportView,
+)
 from riseml.wire.results import (
     GroupCurve as GroupCurve,
     GroupCurveList as GroupCurveList,

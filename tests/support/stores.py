@@ -29,6 +29,7 @@ from riseml.store.schema import (
     quotas,
     registries,
     remarks,
+    reports,
     run_secrets,
     secrets,
     sessions,
@@ -67,11 +68,11 @@ def flatten_plans(connection: sa.Connection) -> None:
 def drop_later_columns(connection: sa.Connection) -> None:
     """Make the tables of a store those of a version before 0015: without waits between attempts, without paused sets,
     without what several objectives and constraints of a search have, without what users say about experiments, and
-    without users, team projects, quotas, sessions, secrets, saved views and remarks.
+    without users, team projects, quotas, sessions, secrets, saved views, reports and remarks.
     """
     of_accounts = (sessions, provider_subjects, api_keys, project_members, team_projects, users)
     of_secrets = (run_secrets, registries, secrets)
-    of_users = (table_views, *of_secrets, placements, quotas, *of_accounts)
+    of_users = (reports, table_views, *of_secrets, placements, quotas, *of_accounts)
     for table in (remarks, *of_users, experiment_tags, experiment_annotations):
         table.drop(connection)
     connection.execute(sa.text("DROP INDEX experiments_team_project"))

@@ -29,7 +29,7 @@ from riseml.base.roles import Role
 from riseml.base.roles import Scope as KeyScope
 from riseml.base.states import State
 from riseml.control.observation import Observation
-from riseml.control.permissions import sees_everything
+from riseml.control.permissions import may_change, may_see, sees_everything
 from riseml.model import Caller, Frame, JobKey, Owner
 from riseml.planning.plan import first_jobs
 from riseml.server.api.access_table import ACCESS, STREAM, Access, ObjectKind
@@ -38,6 +38,7 @@ from riseml.server.app import Application
 from riseml.server.gate.key_gate import KeyGate
 from riseml.server.gate.request_caller import set_caller
 from riseml.store.insertion import NewExperiments
+from riseml.store.reports import SavedReport
 from tests.support.callers import call_as
 from tests.unit.control.simulation import make_plan
 from tests.unit.server.stored_experiments import NOW, open_application
@@ -415,3 +416,30 @@ def test_sentence_6_a_key_that_is_bound_to_a_project_sees_nothing_else(team: App
     everything = json.loads(ask(team, bound, "GET", "/v1/experiments", "all_users=true&all=true")[1])
     assert [(view["user"], view["id"]) for view in everything["experiments"]] == [("paul", "paul.2")]
     assert ask(team, replace(CALLERS["admin"], project=PROJECT), "GET", f"/v1/experiments/{FOREIGN}")[0] == 404
+
+
+@pytest.mark.parametrize("role", CALLERS)
+def test_a_report_shows_each_caller_the_runs_that_they_see(role: str, team: Application) -> None:
+    """Paul has a report for himself, and one in the project; both are about his own run, the shared one and an absent
+    one. A caller gets the report and the runs that the rule of `may_see` gives, and of the others a number alone.
+    """
+    caller = CALLERS[role]
+    store = team.services.stores.reports
+    author = make_caller("paul", Role.MEMBER, Role.MEMBER)
+    text = "```chart\nruns: [1, 2, 77]\nmetric: loss\n```\n"
+    places = {"own": None, "shared": PROJECT}
+    for name, project in places.items():
+        known = {report.name: report.version for report in store.list_reports(author)}
+        report = SavedReport("paul", name, project or "", project, "T", text, known.get(name, 0), NOW)
+        store.save(author, report)
+        status, body = ask(team, caller, "GET", f"/v1/reports/paul.{name}")
+        if not may_see(caller, "paul", project):
+            absent = ask(team, caller, "GET", f"/v1/reports/paul.{'x' * len(name)}")
+            assert (status, body.replace(name.encode(), b"x" * len(name))) == absent
+            continue
+        (block,) = json.loads(body)["blocks"]
+        seen = [f"paul.{number}" for number, shared in ((1, None), (2, PROJECT)) if may_see(caller, "paul", shared)]
+        assert (status, block["runs"], block["absent"]) == (200, seen, 3 - len(seen))
+        assert json.loads(body)["can_change"] is may_change(caller, "paul", project)
+    listed = [report["id"] for report in json.loads(ask(team, caller, "GET", "/v1/reports")[1])["reports"]]
+    assert listed == [f"paul.{name}" for name, project in places.items() if may_see(caller, "paul", project)]

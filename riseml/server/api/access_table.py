@@ -139,6 +139,11 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     ("GET", "/v1/table/views"): _OWN_READ,  # those that the caller sees
     ("POST", "/v1/table/views"): _OWN_WRITE,
     ("POST", "/v1/table/views/remove"): _OWN_WRITE,  # the route asks whose it is
+    ("GET", "/v1/reports"): _OWN_READ,  # those that the caller sees
+    ("GET", "/v1/reports/{name}"): _OWN_READ,
+    ("POST", "/v1/reports"): _OWN_WRITE,  # the store asks whose it is
+    ("POST", "/v1/reports/remove"): _OWN_WRITE,
+    ("POST", "/v1/reports/preview"): _OWN_READ,
     ("GET", "/v1/kept"): _OWN_READ,
     ("GET", "/v1/outputs"): _OWN_READ,
     # files

@@ -10,6 +10,7 @@ import { showExperiments } from "./experiments.js";
 import { Feed } from "./feed.js";
 import { makeProblem, tick } from "./parts.js";
 import { showPool } from "./pool.js";
+import { showReports } from "./reports.js";
 import { showSessions } from "./sessions.js";
 import { showSignIn } from "./sign_in.js";
 import { showTable } from "./table.js";
@@ -27,6 +28,7 @@ const KEYS = [
   ["/", "filter or search"],
   ["g e", "experiments"],
   ["g p", "pool"],
+  ["g r", "reports"],
   ["j and k, or the arrows in the table", "next and previous row"],
   ["x", "select the row"],
   ["Enter", "open the row"],
@@ -72,6 +74,7 @@ function chooseView(parts) {
   if (parts[0] === "experiments" && parts.length >= 2) return showExperiment;
   if (parts[0] === "pool") return showPool;
   if (parts[0] === "table" && parts.length === 1) return showTable;
+  if (parts[0] === "reports" && parts.length <= 2) return showReports;
   if (parts[0] === "compare") return showComparison;
   if (parts[0] === "tensorboard") return showBoard;
   if (parts[0] === "sessions" && isTeam) return showSessions;
@@ -124,6 +127,7 @@ function onKey(event) {
   lastKey = event.key === "g" ? "g" : "";
   if (pair === "ge") go("/");
   else if (pair === "gp") go("/pool");
+  else if (pair === "gr") go("/reports");
   else if (event.key === "t") toggleTheme();
   else if (event.key === "?") showKeys();
   else if (event.key === "/") {

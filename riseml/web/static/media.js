@@ -12,6 +12,7 @@ import { makeCoalesced } from "./feed.js";
 import { decode, makeCode, readAsUrl } from "./file_preview.js";
 import { countNoun, formatBytes, formatNumber } from "./format.js";
 import { hasEnded, makeLink, makeProblem } from "./parts.js";
+import { readMarkdown } from "./markdown.js";
 import { makeReportedTable, readReportedTable } from "./reported_table.js";
 
 /** @import { MediaItem, MediaSeries } from "../wire.js" */
@@ -44,11 +45,12 @@ export function showMedia(page) {
 
 /** The media of one or several experiments, side by side. */
 export class MediaBoard {
-  /** @param {() => string[]} ids @param {AbortSignal} signal @param {(series: NamedMedia) => boolean} [choose] what is shown */
-  constructor(ids, signal, choose = () => true) {
+  /** @param {() => string[]} ids @param {AbortSignal} signal @param {(series: NamedMedia) => boolean} [choose] what is shown @param {number | null} [first] the step that is shown first; null: the last one */
+  constructor(ids, signal, choose = () => true, first = null) {
     this.ids = ids;
     this.signal = signal;
     this.choose = choose;
+    this.first = first;
     this.most = MOST_NAMES;
     /** @type {Map<string, MediaPanel>} */
     this.panels = new Map();
@@ -97,7 +99,7 @@ export class MediaBoard {
     for (const named of shown) {
       const key = JSON.stringify([named.kind, named.name]);
       const known = this.panels.get(key);
-      const panel = known ?? new MediaPanel(named, this.signal);
+      const panel = known ?? new MediaPanel(named, this.signal, this.first);
       if (!known) this.panels.set(key, panel);
       panel.update(named.runs);
     }
@@ -145,8 +147,8 @@ export function spreadPlaces(count, most) {
 
 /** One name: its slider, its strip, and what each experiment has at the step. */
 class MediaPanel {
-  /** @param {NamedMedia} named @param {AbortSignal} signal */
-  constructor({ name, kind }, signal) {
+  /** @param {NamedMedia} named @param {AbortSignal} signal @param {number | null} first */
+  constructor({ name, kind }, signal, first) {
     this.name = showName(name);
     this.kind = kind;
     this.signal = signal;
@@ -155,7 +157,8 @@ class MediaPanel {
     /** @type {number[]} */
     this.steps = [];
     this.step = -1; // that is shown
-    this.follows = true; // True: the last step is shown, also when a further one comes
+    this.first = first;
+    this.follows = first === null; // True: the last step is shown, also when a further one comes
     this.isNear = false; // True: it is on the screen, or was; what is far below reads nothing
     /** @type {Map<string, Promise<HTMLElement>>} contents by experiment and file */
     this.contents = new Map();
@@ -181,7 +184,8 @@ class MediaPanel {
     this.runs = runs;
     if (JSON.stringify(runs) === former) return;
     this.steps = listSteps(runs);
-    const at = this.steps.indexOf(this.step);
+    const wanted = this.step < 0 && this.first !== null ? this.first : this.step;
+    const at = this.steps.filter((step) => step <= wanted).length - 1; // the step, or the last one before it
     this.slider.max = String(this.steps.length - 1);
     this.show(this.follows || at < 0 ? this.steps.length - 1 : at);
   }
@@ -274,11 +278,13 @@ function makePicture(address, label) {
 }
 
 /** @param {Uint8Array<ArrayBuffer>} bytes @param {string} ending @param {MediaItem} item @param {string} label */
-function makeTextual(bytes, ending, item, label) {
+async function makeTextual(bytes, ending, item, label) {
   const text = decode(bytes, bytes.length < item.size);
   if (text === null) return make("p", {}, `This is no text (${formatBytes(item.size)}).`);
   const table = readReportedTable(text, ending, bytes.length < item.size);
   if (table) return makeReportedTable(table, label);
+  const prose = ending === "md" && bytes.length === item.size ? await readMarkdown(text) : null;
+  if (prose) return prose;
   const note = bytes.length < item.size && make("p", { class: "soft" }, `The first ${formatBytes(bytes.length)} of ${formatBytes(item.size)}.`);
   return make("div", {}, note, text ? makeCode(text, label) : make("p", { class: "empty" }, "This file is empty."));
 }

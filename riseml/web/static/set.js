@@ -247,7 +247,7 @@ export function listPoints({ objectives, experiments }, search) {
 }
 
 /** @param {Curve} curve @param {boolean} stopped */
-function makeSeries({ id, step, at, mean, min, max, not_finite: lost }, stopped) {
+export function makeSeries({ id, step, at, mean, min, max, not_finite: lost }, stopped) {
   const buckets = mean.map((value, place) => ({ mean: value, min: min[place], max: max[place], last_step: step[place], first_at: at[place], last_at: at[place], not_finite: lost[place] }));
   return { name: stopped ? `${id} (stopped early)` : id, buckets };
 }

@@ -52,6 +52,7 @@ PLAIN = [  # there is nothing to get wrong
     "GET /v1/projects",
     "GET /v1/secrets",
     "GET /v1/registries",
+    "GET /v1/reports",
 ]
 WITHOUT_END = ["GET /v1/changes"]
 OTHERS = ["POST /v1/web", "POST /v1/web/close"]  # they listen; tests/real/web asks them

@@ -59,6 +59,7 @@ NOT_PRINTED |= {"MemberRequest", "NewKeyRequest", "NewProjectRequest", "NewUserR
 NOT_PRINTED |= {"ProjectChangeRequest", "UserChangeRequest", "UserLinkRequest"}
 NOT_PRINTED |= {"TableColumn", "TableLine", "TableView"}
 NOT_PRINTED |= {"SavedTableList", "SavedTableName", "SavedTableRequest", "SavedTableView"}
+NOT_PRINTED |= {"ReportBlocks", "ReportName", "ReportRequest", "ReportText"}
 SHAPES = {name: shape for name, shape in vars(wire).items() if is_typeddict(shape) and name not in NOT_PRINTED}
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 

@@ -27,6 +27,7 @@ from riseml.server.api.routes.pool_routes import (
     add_pool_routes,
 )
 from riseml.server.api.routes.quota_routes import add_quota_routes
+from riseml.server.api.routes.report_routes import add_report_routes
 from riseml.server.api.routes.sample_routes import add_metric_routes, add_sample_routes, add_straggler_routes
 from riseml.server.api.routes.search_routes import add_search_routes
 from riseml.server.api.routes.secret_routes import add_secret_routes
@@ -54,6 +55,7 @@ def make_router(services: Services) -> APIRouter:
     add_result_routes(router, services.stores)
     add_table_routes(router, services)
     add_view_routes(router, services.stores)
+    add_report_routes(router, services.stores)
     add_capsule_routes(router, services)
     add_file_routes(router, services)
     add_media_routes(router, services)

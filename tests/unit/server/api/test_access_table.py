@@ -63,8 +63,9 @@ def test_what_changes_something_needs_more_than_a_key_that_reads() -> None:
     assert {path for method, path in reading if method != "GET"} == {
         "/v1/experiments/{name}/address",
         "/v1/experiments/{name}/presence",
+        "/v1/reports/preview",
         "/v1/sessions/{name}/end",
-    }, "the first two show a TensorBoard, and a browser whose key only reads logs out"
+    }, "the first two show a TensorBoard, the third keeps nothing, and a browser whose key only reads logs out"
     for access in ACCESS.values():
         is_own = access.kind is ObjectKind.OWN  # a user's keys, and the projects that they maintain
         assert (access.least is Role.ADMIN or is_own) >= (access.scope is Scope.ADMIN)
