@@ -14,7 +14,6 @@ from tests.support.web_scene import WAIT, enter, fill_server, make_home, open_br
 DOCS = Path(__file__).parents[1] / "docs" / "web"
 VIEWS = {
     "experiments": ("/", "row", "2"),
-    "table": ("/table", "link", "2"),
     "experiment": ("/experiments/4", "img", "loss"),
     "log": ("/experiments/4/log", "link", "Line 40"),
     "files": ("/experiments/4/files?path=history.csv", "table", "Content"),

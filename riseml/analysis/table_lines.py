@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from riseml.analysis.rows import Reader, ResultRow, Value
+
+_MOMENTS: Mapping[str, Callable[..., str | None]] = {"created": min, "started": min, "ended": max}
+"""Which moment stands for those of a group, by the names of columns."""
 
 
 class Line(NamedTuple):
@@ -53,12 +56,15 @@ def list_lines(rows: Sequence[ResultRow], readers: Mapping[str, Reader], opened:
     return lines
 
 
-def summarize(rows: Sequence[ResultRow], read: Reader) -> GroupCell:
+def summarize(rows: Sequence[ResultRow], read: Reader, name: str = "") -> GroupCell:
     """Return what a group shows in a column: the value that all have, the mean of numbers, or how many values differ.
+    Of moments it is the first or the last one.
 
     Numbers that are not finite, and missing ones, have no part in a mean.
     """
     values = [read(row) for row in rows]
+    if name in _MOMENTS:
+        return GroupCell(_MOMENTS[name]((value for value in values if isinstance(value, str)), default=None))
     several = {value for value in values if value is not None}
     if len(several) <= 1:
         return GroupCell(next(iter(several), None), is_mixed=bool(several) and None in values)

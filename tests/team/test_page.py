@@ -141,7 +141,10 @@ def test_the_list_shows_ones_own_those_of_a_project_or_all(shared: TeamPage, bro
     assert page.url.endswith("?of=all")
     shared.set_state("paul", 1, State.RUNNING)
     expect(page.locator("tr[data-id='paul.1']")).to_contain_text("running")
-    expect(page.locator("tr[data-id='paul.1']")).to_contain_text("toaster of paul")
+    expect(page.get_by_role("columnheader", name="user")).to_be_visible()
+    page.get_by_label("Group by", exact=True).select_option("user")
+    expect(page.locator("tr.group").filter(has_text="paul")).to_contain_text("1 experiment")
+    page.get_by_label("Group by", exact=True).select_option("set")
     assert find_barriers(page) == []
     for name in ("1", "paul.1"):
         page.get_by_label(f"Select {name}", exact=True).click()

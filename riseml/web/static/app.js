@@ -13,7 +13,6 @@ import { showPool } from "./pool.js";
 import { showReports } from "./reports.js";
 import { showSessions } from "./sessions.js";
 import { showSignIn } from "./sign_in.js";
-import { showTable } from "./table.js";
 import { showBoard } from "./tensorboard.js";
 
 /**
@@ -50,10 +49,10 @@ function show() {
   const found = readParts();
   const parts = found ?? [];
   const page = { signal: control.signal, feed, parts };
-  const title = parts.length > 1 ? parts[1] : (parts[0] ?? "experiments");
+  const title = parts.length > 1 ? parts[1] : (parts[0] ?? "experiments").replace("table", "experiments");
   document.title = `${title} · riseml`;
   for (const link of document.querySelectorAll("[data-nav]")) {
-    const isHere = link.getAttribute("data-nav") === (parts[0] ?? "experiments");
+    const isHere = link.getAttribute("data-nav") === (parts[0] ?? "experiments").replace("table", "experiments");
     if (isHere) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -70,10 +69,9 @@ function show() {
 
 /** @param {string[]} parts @returns {(main: HTMLElement, page: Page) => Promise<void> | void} */
 function chooseView(parts) {
-  if (!parts.length) return showExperiments;
+  if (!parts.length || (parts[0] === "table" && parts.length === 1)) return showExperiments;
   if (parts[0] === "experiments" && parts.length >= 2) return showExperiment;
   if (parts[0] === "pool") return showPool;
-  if (parts[0] === "table" && parts.length === 1) return showTable;
   if (parts[0] === "reports" && parts.length <= 2) return showReports;
   if (parts[0] === "compare") return showComparison;
   if (parts[0] === "tensorboard") return showBoard;

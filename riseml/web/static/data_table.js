@@ -4,25 +4,30 @@
  * holds the lines that are in sight and some around them.
  */
 
-import { get, getResponse } from "./api.js";
+import { ApiError, get, getResponse } from "./api.js";
 import { chooseColumns } from "./column_panel.js";
 import { fill, make, setText } from "./dom.js";
-import { makeFirstSteps } from "./experiments.js";
 import { makeCoalesced } from "./feed.js";
-import { countNoun, formatMoment, formatNumber, formatSpan } from "./format.js";
-import { ask, linkTo, makeProblem, makeState } from "./parts.js";
-import { addCondition, arrange, chooseUsual, clampWidth, findWidth, parseSort, toggleSort, writeConditions, writeEqual } from "./table_state.js";
+import { countNoun, formatNumber } from "./format.js";
+import { ask, makeProblem } from "./parts.js";
+import { explainRights, isForeign, topOf } from "./rights.js";
+import { isSet, makeCell, makeFirstSteps, makeFold, nameSet } from "./table_cells.js";
+import { addCondition, clampWidth, findWidth, parseSort, splitFilter, toggleSort, writeEqual } from "./table_state.js";
 import { VirtualRows } from "./virtual.js";
 
 /** @import { TableColumn, TableLine, TableView } from "../wire.js" */
+/** @import { Changes } from "./feed.js" */
 /** @import { TableState } from "./table_state.js" */
 
 const ROW_HEIGHT = 34; // pixels; views.css has the same
 const CHUNK = 300; // lines of one request
 const MOST_CHUNKS = 12; // kept
 const MOST_MARKED = 10_000; // experiments that are selected at once
-const PAUSE = 1000; // milliseconds between two readings because of changes
+const PAUSE = 1000; // milliseconds between two readings because of changes, at least
+const SHARE = 12; // a table that is read again for changes takes at most a twelfth of the time
+const MOST_LIVE = 100; // lines whose values are read while they run
 const CHECK_WIDTH = 30; // pixels
+const UNGROUPED = ["id", "rank", "time", "created", "started", "ended", "note", "progress", "latest"];
 const STEP = 16; // pixels by which a key sizes a column
 
 /**
@@ -31,10 +36,12 @@ const STEP = 16; // pixels by which a key sizes a column
  * @property {import("./feed.js").Feed} feed
  * @property {string} caption
  * @property {string[]} of IDs; empty: all experiments
+ * @property {boolean} [isWholePage] its keys need no focus in it
  * @property {string} [project] empty: all projects
+ * @property {import("./rights.js").Scope} [scope] whose experiments; one's own without it
  * @property {TableState} state
  * @property {(state: TableState) => void} onState is called when the user has changed it
- * @property {(ids: string[]) => void} onSelect
+ * @property {(ids: string[], reason: string) => void} onSelect gets what is selected, and why it cannot all be changed
  */
 
 export class DataTable {
@@ -52,14 +59,15 @@ export class DataTable {
     this.lefts = [];
     /** @type {Set<string>} */
     this.open = new Set();
-    /** @type {Set<string>} */
-    this.selected = new Set();
+    /** @type {Map<string, string>} IDs, and why the user cannot change each of them; empty: they can */
+    this.selected = new Map();
     this.last = ""; // the ID that was selected last
     /** @type {Map<number, TableLine[]>} lines by the number of their chunk */
     this.chunks = new Map();
     /** @type {Set<number>} chunks that are asked for */
     this.asked = new Set();
     this.reading = 0; // number of the newest order, filter or columns
+    this.shown = 0; // number of the one whose lines are shown; 0: none is
     this.lines = 0;
     /** @type {TableView | null} */
     this.view = null;
@@ -71,19 +79,20 @@ export class DataTable {
     this.count = make("p", { class: "soft count", role: "status" });
     this.problem = make("div");
     this.notes = make("div", { class: "soft notes" });
-    this.input = make("input", { type: "search", class: "conditions", value: this.state.where, "aria-label": "Filter the table", placeholder: "state=finished  lr<0.1  tag:baseline", autocomplete: "off", spellcheck: "false", oninput: () => this.setFilter(this.input.value) });
+    this.input = make("input", { type: "search", class: "conditions", value: this.state.where, "aria-label": "Filter the table", placeholder: "state:running  lr<0.1  project:toaster", autocomplete: "off", spellcheck: "false", oninput: () => this.setFilter(this.input.value) });
     this.grouping = make("div", { class: "grouping" });
     const space = () => make("tr", { class: "space", "aria-hidden": "true" });
     const draw = (/** @type {number} */ first, /** @type {number} */ last) => this.draw(first, last);
     const shown = (/** @type {number} */ first, /** @type {number} */ last) => this.want(first, last);
     this.virtual = new VirtualRows({ scroller: this.scroller, rows: this.body, height: ROW_HEIGHT, draw, shown, space }, options.signal);
-    this.readSoon = makeCoalesced(async () => {
-      await this.read().catch((error) => this.showProblem(error));
-      await new Promise((resolve) => setTimeout(resolve, PAUSE));
-    });
+    /** @type {Set<string>} IDs of experiments that have printed or reported since their lines were read */
+    this.grown = new Set();
+    this.readSoon = this.makePaced(() => this.read());
+    this.readLive = this.makePaced(() => this.fetchLive());
     this.body.addEventListener("click", (event) => this.onClick(event), { signal: options.signal });
-    this.scroller.addEventListener("keydown", (event) => this.onKey(event), { signal: options.signal });
-    options.feed.listen(() => this.readSoon(), options.signal);
+    const keys = options.isWholePage ? document : this.scroller;
+    keys.addEventListener("keydown", (event) => this.onKey(/** @type {KeyboardEvent} */ (event)), { signal: options.signal });
+    options.feed.listen((changes) => this.note(changes), options.signal);
     matchMedia("(max-width: 700px)").addEventListener("change", () => this.redraw(), { signal: options.signal });
   }
 
@@ -94,18 +103,52 @@ export class DataTable {
     return [make("label", { class: "filter" }, this.input), this.grouping, columns, csv];
   }
 
+  /**
+   * Return a task that runs again for changes: after a pause that grows with the time that it takes.
+   * @param {() => Promise<void>} task
+   */
+  makePaced(task) {
+    return makeCoalesced(async () => {
+      const begun = performance.now();
+      await task().catch((error) => this.showProblem(error));
+      await new Promise((resolve) => setTimeout(resolve, Math.max(PAUSE, (SHARE - 1) * (performance.now() - begun))));
+    });
+  }
+
+  /** @param {Changes} changes */
+  note({ changed, grown, reset }) {
+    const isOwn = (/** @type {string} */ id) => (this.options.of.length ? this.options.of.includes(topOf(id)) : Boolean(this.options.scope?.query) || !isForeign(id));
+    if (reset || changed.some(isOwn)) return void this.readSoon();
+    for (const id of grown.filter(isOwn)) this.grown.add(id);
+    if (this.grown.size) this.readLive();
+  }
+
+  /** Read those lines again that are drawn and whose experiments have printed or reported: their order stays. */
+  async fetchLive() {
+    const { shown, view } = this;
+    const { kept, nodes } = this.virtual;
+    const drawn = nodes.flatMap((_, at) => this.lineAt(kept + at)?.id || []);
+    const ids = drawn.filter((id) => this.grown.has(id)).slice(0, MOST_LIVE);
+    this.grown.clear();
+    if (!ids.length) return;
+    const answer = await get("/table", { ...this.scope, of: ids, column: this.columns, limit: ids.length }, this.options.signal);
+    if (shown !== this.shown) return;
+    const lines = new Map(answer.rows.map((line) => [line.id, line]));
+    const ofAll = new Set(["rank", ...(view?.objectives ?? []).map(({ metric }) => metric)]);
+    const stays = this.columns.map((name) => ofAll.has(name));
+    for (const [chunk, rows] of this.chunks) this.chunks.set(chunk, rows.map((row) => renewLine(row, lines.get(row.id), stays)));
+    this.virtual.refresh(this.lines);
+  }
+
   /** Ask for another order, filter, groups or columns. @returns {Promise<void>} */
   async read() {
     const reading = (this.reading += 1);
     const first = Math.floor(this.virtual.first / CHUNK);
-    const isKnown = this.available.length > 0;
-    if (!isKnown) await this.readAvailable();
-    this.columns = arrange(this.state, this.state.columns.length ? this.state.columns : this.usual);
-    const view = await get("/table", { ...this.query, offset: first * CHUNK, limit: CHUNK, available: true }, this.options.signal);
+    const view = await get("/table", { ...this.query, column: this.state.columns, first: this.state.pinned, offset: first * CHUNK, limit: CHUNK, available: true }, this.options.signal);
     if (reading !== this.reading) return;
+    this.shown = reading;
     this.available = view.available;
-    const columns = arrange(this.state, this.state.columns.length ? this.state.columns : this.usual);
-    if (columns.join("\n") !== view.columns.join("\n")) return this.read(); // a metric was reported for the first time
+    this.columns = view.columns;
     this.view = view;
     this.chunks = new Map([[first, view.rows]]);
     this.asked.clear();
@@ -117,30 +160,36 @@ export class DataTable {
     this.virtual.refresh(view.lines);
   }
 
-  async readAvailable() {
-    const { of, project } = this.options;
-    const view = await get("/table", { of, project: project || null, limit: 0, available: true }, this.options.signal);
-    this.available = view.available;
-    this.view = view;
-  }
-
-  /** The columns of a table whose columns nobody has chosen. */
-  get usual() {
-    return chooseUsual(this.available, (this.view?.objectives ?? []).map(({ metric }) => metric), this.options.of.length > 0);
+  /** Whose experiments, and what else than experiments. */
+  get scope() {
+    const { scope } = this.options;
+    return { all_users: scope?.query ? true : null, team_project: scope?.project || null, companions: this.options.of.length ? null : true };
   }
 
   get query() {
     const { of, project } = this.options;
-    const { sort, group, where } = this.state;
-    return { of, project: project || null, where: writeConditions(where) || null, sort, group, column: this.columns, open: [...this.open] };
+    const { where, words } = splitFilter(this.state.where);
+    return { ...this.scope, of, project: project || null, where: where || null, word: words, sort: this.state.sort, group: this.state.group, column: this.columns, open: [...this.open] };
   }
 
   /** @param {unknown} error */
   showProblem(error) {
     if (this.options.signal.aborted) return;
-    fill(this.problem, makeProblem(error));
-    this.input.setAttribute("aria-invalid", "true");
+    const isAway = error instanceof ApiError && error.status === 0;
+    if (!isAway || !this.view) fill(this.problem, makeProblem(error)); // the page says above that the server is away
+    if (!isAway) this.input.setAttribute("aria-invalid", "true");
     this.options.feed.onReturn(error, () => this.readSoon(), this.options.signal);
+  }
+
+  /** The user has not changed it so far. */
+  get isUntouched() {
+    return this.state === this.options.state;
+  }
+
+  /** Take another state, which the next reading shows. @param {TableState} state */
+  adopt(state) {
+    this.state = state;
+    this.input.value = state.where;
   }
 
   /** Change how the table is, and read it again. @param {Partial<TableState>} change */
@@ -178,7 +227,7 @@ export class DataTable {
 
   showGrouping() {
     const names = ["set", ...this.available.filter(({ kind, part, differs }) => differs && (kind === "parameters" || (kind === "own" && !part))).map(({ name }) => name)];
-    const usable = [...new Set(names)].filter((name) => !["id", "rank", "time", "started", "ended", "note"].includes(name));
+    const usable = [...new Set(names)].filter((name) => !UNGROUPED.includes(name));
     const makeSelect = (/** @type {number} */ at) => {
       const former = this.state.group[at] ?? "";
       const shown = [...new Set([...usable, ...(former ? [former] : [])])];
@@ -321,8 +370,7 @@ export class DataTable {
   }
 
   chooseColumns() {
-    const chosen = this.state.columns.length ? this.state.columns : this.usual;
-    chooseColumns({ available: this.available, columns: chosen, pinned: this.state.pinned }, (columns, pinned) => this.change({ columns, pinned }));
+    chooseColumns({ available: this.available, columns: this.columns, pinned: this.state.pinned }, (columns, pinned) => this.change({ columns, pinned }));
   }
 
   /** Read the lines that are drawn, and those that the user reaches next. @param {number} first @param {number} last */
@@ -335,12 +383,12 @@ export class DataTable {
 
   /** @param {number} chunk */
   async fetchChunk(chunk) {
-    if (this.chunks.has(chunk) || this.asked.has(chunk)) return;
-    const reading = this.reading;
+    if (!this.shown || this.chunks.has(chunk) || this.asked.has(chunk)) return;
+    const { shown } = this;
     this.asked.add(chunk);
     try {
       const view = await get("/table", { ...this.query, offset: chunk * CHUNK, limit: CHUNK }, this.options.signal);
-      if (reading !== this.reading) return;
+      if (shown !== this.shown) return;
       this.chunks.set(chunk, view.rows);
       if (this.chunks.size > MOST_CHUNKS) this.chunks.delete([...this.chunks.keys()].sort((one, other) => Math.abs(other - chunk) - Math.abs(one - chunk))[0]);
       const { kept, nodes } = this.virtual;
@@ -370,54 +418,20 @@ export class DataTable {
   /** @param {TableLine | undefined} line @param {number} at */
   drawLine(line, at) {
     if (!line) return make("tr", { class: "row", "aria-rowindex": at + 2 }, make("td", { class: "check" }), this.columns.map(() => make("td", {}, "…")), make("td"));
-    const key = line.group || line.id;
-    const isSelected = this.selected.has(line.id);
-    const box = line.group ? null : make("input", { type: "checkbox", checked: isSelected, "aria-label": `Select ${line.id}` });
+    const name = this.nameLine(line);
+    const key = name || line.group;
+    const isSelected = this.selected.has(name);
+    const box = name ? make("input", { type: "checkbox", checked: isSelected, "aria-label": `Select ${name}` }) : null;
     const check = make("td", { class: "check" }, box);
     this.pin(check, -1);
-    const cells = this.columns.map((name, place) => {
-      const cell = make("td", { class: this.classes[place], "data-column": place }, this.makeCell(line, name, place));
+    const cells = this.columns.map((column, place) => {
+      const cell = make("td", { class: this.classes[place], "data-column": place }, makeCell(line, column, place, this.state.group));
       this.pin(cell, place);
       return cell;
     });
-    if (line.group && !this.columns.includes("id")) cells[0]?.prepend(this.makeFold(line));
+    if (line.group && !this.columns.includes("id")) cells[0]?.prepend(makeFold(line));
     const kind = line.group ? "row group" : line.inside ? "row member" : "row";
     return make("tr", { class: kind, "data-id": key, "aria-rowindex": at + 2, "aria-selected": isSelected ? "true" : null }, check, cells, make("td"));
-  }
-
-  /** @param {TableLine} line @param {string} name @param {number} place @returns {(import("./dom.js").Child)[]} */
-  makeCell(line, name, place) {
-    const value = line.cells[place] ?? null;
-    if (name === "id") return line.group ? [this.makeFold(line), ...this.nameGroup(line)] : [make("a", { href: linkTo(line.id) }, line.id)];
-    if (name === "state" && line.state && !line.mixed.includes(place)) return [makeState(line.state), value === "STOPPED_EARLY" && make("span", { class: "soft" }, " early")];
-    if (value === null || (line.group && name === "rank")) return [];
-    const isMixed = line.mixed.includes(place);
-    if (name === "set" && !isMixed) return [make("a", { href: linkTo(String(value)) }, value)];
-    if (name === "parent") return [make("a", { href: linkTo(String(value)) }, value)];
-    const text = this.showValue(name, value);
-    return isMixed && typeof value === "number" ? [make("span", { class: "soft", title: "mean" }, "⌀ "), text] : [isMixed ? make("span", { class: "soft" }, text) : text];
-  }
-
-  /** @param {string} name @param {string | number} value */
-  showValue(name, value) {
-    if (name === "time" && typeof value === "number") return formatSpan(value);
-    if ((name === "started" || name === "ended") && typeof value === "string" && value.includes("T")) return formatMoment(value);
-    return formatNumber(value);
-  }
-
-  /** @param {TableLine} line @returns {import("./dom.js").Child[]} */
-  nameGroup(line) {
-    /** @type {(string | null)[]} */
-    const values = JSON.parse(line.group);
-    const count = make("span", { class: "soft" }, ` ${countNoun(line.count, "experiment")}`);
-    if (this.state.group.join() === "set") return [make("a", { href: linkTo(values[0] ?? "") }, values[0]), count];
-    return [values.map((value) => value ?? "none").join(", "), count];
-  }
-
-  /** @param {TableLine} line */
-  makeFold(line) {
-    const label = `${line.open ? "Fold" : "Unfold"} ${JSON.parse(line.group).map((/** @type {string | null} */ value) => value ?? "none").join(", ")}`;
-    return make("button", { type: "button", class: "fold", "aria-expanded": String(line.open), "aria-label": label }, line.open ? "▾" : "▸");
   }
 
   /** Unfold a group, select a row, or filter by the value that was clicked. @param {MouseEvent} event */
@@ -428,7 +442,7 @@ export class DataTable {
     const line = this.findLine(key);
     if (!line || target.closest("a")) return;
     if (target.closest(".fold")) return this.toggle(line.group);
-    if (target instanceof HTMLInputElement) return event.shiftKey ? void this.selectTo(key) : this.select(key);
+    if (target instanceof HTMLInputElement) return event.shiftKey ? void this.selectTo(line) : this.select(line);
     const place = Number(target.closest("td")?.getAttribute("data-column") ?? -1);
     const value = line.cells[place];
     if (place < 0 || value === null || value === undefined || line.mixed.includes(place) || String(getSelection())) return;
@@ -445,40 +459,47 @@ export class DataTable {
   /** @param {string} key @returns {TableLine | undefined} */
   findLine(key) {
     for (const lines of this.chunks.values()) {
-      const line = lines.find((one) => (one.group || one.id) === key);
+      const line = lines.find((one) => (this.nameLine(one) || one.group) === key);
       if (line) return line;
     }
     return undefined;
   }
 
-  /** @param {string} id */
-  select(id) {
-    if (!this.selected.delete(id)) this.selected.add(id);
+  /** @param {TableLine} line @returns {string} the ID by which it is selected; empty: it is a group that is no set */
+  nameLine(line) {
+    return isSet(line, this.state.group) ? nameSet(line) : line.id;
+  }
+
+  /** @param {TableLine} line */
+  mark(line) {
+    const id = this.nameLine(line);
+    if (id) this.selected.set(id, explainRights({ ...line, id }));
+  }
+
+  /** @param {TableLine} line */
+  select(line) {
+    const id = this.nameLine(line);
+    if (!id) return;
+    if (!this.selected.delete(id)) this.mark(line);
     this.last = id;
     this.showSelected();
   }
 
-  /** Return the IDs of all lines of the table, also of those that the page has not read. */
-  async readIds() {
-    const view = await get("/table", { ...this.query, column: [], limit: MOST_MARKED }, this.options.signal);
-    return view.rows.map(({ id }) => id).filter(Boolean);
-  }
-
-  /** Select all from the last selected one to this one, whether they are in sight or not. @param {string} id */
-  async selectTo(id) {
-    const ids = await this.readIds();
-    const [one, other] = [ids.indexOf(this.last), ids.indexOf(id)];
-    if (one < 0 || other < 0) return this.select(id);
-    for (const among of ids.slice(Math.min(one, other), Math.max(one, other) + 1)) this.selected.add(among);
+  /** Select all from the last selected one to this one, whether they are in sight or not. @param {TableLine} line */
+  async selectTo(line) {
+    const { rows } = await get("/table", { ...this.query, column: [], limit: MOST_MARKED }, this.options.signal);
+    const ids = rows.map((one) => this.nameLine(one));
+    const [one, other] = [ids.indexOf(this.last), ids.indexOf(this.nameLine(line))];
+    if (one < 0 || other < 0) return this.select(line);
+    for (const among of rows.slice(Math.min(one, other), Math.max(one, other) + 1)) this.mark(among);
     this.showSelected();
   }
 
   /** Select all that the filter leaves, members of folded groups, too; none, if all are selected. */
   async selectAll() {
-    const view = await get("/table", { ...this.query, group: [], open: [], column: [], limit: MOST_MARKED }, this.options.signal);
-    const ids = view.rows.map(({ id }) => id);
-    if (ids.every((id) => this.selected.has(id))) this.selected.clear();
-    else for (const id of ids) this.selected.add(id);
+    const { rows } = await get("/table", { ...this.query, group: [], open: [], column: [], limit: MOST_MARKED }, this.options.signal);
+    if (rows.every(({ id }) => this.selected.has(id))) this.selected.clear();
+    else for (const line of rows) this.selected.set(line.id, explainRights(line));
     this.showSelected();
   }
 
@@ -489,19 +510,22 @@ export class DataTable {
 
   showSelected() {
     this.virtual.refresh(this.lines);
-    this.options.onSelect([...this.selected]);
+    this.options.onSelect([...this.selected.keys()], [...this.selected.values()].find(Boolean) ?? "");
   }
 
-  /** Move with j and k or the arrows, select with x. @param {KeyboardEvent} event */
+  /** Move with j and k, or with the arrows inside the table; select with x. @param {KeyboardEvent} event */
   onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
-    if (/** @type {Element} */ (event.target).closest("thead")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return; // the browser's own
+    const target = /** @type {Element} */ (event.target);
+    const isTaken = ["INPUT", "SELECT", "TEXTAREA"].includes(target.tagName) || target.closest("dialog") || event.key.startsWith("Arrow");
+    if ((isTaken && !this.scroller.contains(target)) || target.closest("thead")) return;
     const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
     const focused = document.activeElement?.closest("tr")?.getAttribute("data-id") ?? "";
-    if (event.key === "x" && focused && !this.findLine(focused)?.group) this.select(focused);
+    const line = event.key === "x" && focused ? this.findLine(focused) : undefined;
+    if (line) this.select(line);
     if (!step) return;
     event.preventDefault();
-    const rows = [...this.body.querySelectorAll("tr[data-id]")];
+    const rows = this.virtual.nodes.flatMap((node) => (node instanceof HTMLElement && node.getAttribute("data-id") ? node : []));
     const at = rows.findIndex((row) => row.getAttribute("data-id") === focused);
     const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))];
     if (!next) return;
@@ -532,4 +556,16 @@ export class DataTable {
     }
     button.disabled = false;
   }
+}
+
+/**
+ * Return a line as it is now. It stays inside of its group, and keeps what only all lines together say.
+ * @param {TableLine} former
+ * @param {TableLine | undefined} line
+ * @param {boolean[]} stays which cells these are: the rank, and the value that ranks
+ */
+function renewLine(former, line, stays) {
+  if (!line || former.group) return former;
+  const cells = line.cells.map((cell, at) => (stays[at] ? former.cells[at] : cell));
+  return { ...line, inside: former.inside, cells };
 }

@@ -14,10 +14,9 @@ import { showMedia } from "./media.js";
 import { showOverview } from "./overview.js";
 import { hasEnded, linkTo, makeAge, makeLink, makeProblem, makeRunTime, makeState } from "./parts.js";
 import { makeProgress, makeRemarks, showInTitle } from "./progress.js";
-import { explainRights, guard, isForeign, makeShareButton, readMe } from "./rights.js";
+import { explainRights, guard, isForeign, makeShareButton, readMe, topOf } from "./rights.js";
 import { showSet } from "./set.js";
 import { showShell } from "./shell.js";
-import { topOf } from "./store.js";
 import { makeBoardLink } from "./tensorboard.js";
 
 /** @import { ExperimentView } from "../wire.js" */

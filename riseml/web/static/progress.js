@@ -22,6 +22,12 @@ export function describeBriefly({ fraction, remaining }) {
   return showPercent(fraction) + (remaining === null ? "" : `, ${formatRemaining(remaining)}`);
 }
 
+/** @param {ProgressView} progress @returns {string} `epoch 3/10, about 12 min left`: without the percentage, which stands beside it */
+export function describeStep({ done, of, unit, remaining, rounds }) {
+  const count = unit === "%" ? "" : `${unit ? `${unit} ` : ""}${formatNumber(done)}/${formatNumber(of)}${rounds ? ` of round ${rounds + 1}` : ""}`;
+  return [count, remaining === null ? "" : `${formatRemaining(remaining)} left`].filter(Boolean).join(", ");
+}
+
 /** @param {ExperimentView} view @returns {string} `3.4 steps/s, 120 samples/s` of the job that tells the progress, else of the first one that is known */
 export function describeRates({ progress, jobs }) {
   const fast = (jobs ?? []).filter((job) => job.rates?.length);

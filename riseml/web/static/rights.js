@@ -50,7 +50,12 @@ export function isForeign(id) {
   return !/^\d/.test(id);
 }
 
-/** @param {ExperimentView} view @returns {string} why the user cannot change it; empty: they can */
+/** @param {string} id @returns {string} the experiment or set that it is about: `paul.144` of `paul.144.3` */
+export function topOf(id) {
+  return id.split(".").slice(0, isForeign(id) ? 2 : 1).join(".");
+}
+
+/** @param {{id: string, user: string, team_project?: string | null, may_change?: boolean}} view @returns {string} why the user cannot change it; empty: they can */
 export function explainRights(view) {
   if (view.may_change !== false) return "";
   if (!isForeign(view.id)) return "You are a viewer of this server, or have logged in with a key that only looks";

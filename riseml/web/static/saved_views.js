@@ -8,19 +8,19 @@ import { makeProblem, tell } from "./parts.js";
 /** @import { SavedTableView } from "../wire.js" */
 
 /**
- * Return what the table of a project begins with; empty: nothing is saved for it.
+ * Return what the table of a project begins with (empty: nothing is saved for it), and the projects that there are.
  * @param {string} project @param {AbortSignal} signal
  */
-export async function readDefault(project, signal) {
-  const { views } = await get("/table/views", { project }, signal);
-  return views.find((view) => view.default)?.query ?? "";
+export async function readViews(project, signal) {
+  const { views, projects } = await get("/table/views", { project }, signal);
+  return { begin: views.find((view) => view.default)?.query ?? "", projects };
 }
 
 /** @param {string} project @param {string} query of a view @returns {string} its address */
 export function linkToView(project, query) {
   const parts = new URLSearchParams(query);
   if (project) parts.set("project", project);
-  return `/table?${parts.size ? parts : "filter="}`;
+  return `/?${parts.size ? parts : "filter="}`;
 }
 
 /** @param {string} project @param {string} query of the table as it is */

@@ -5,6 +5,7 @@ import { post } from "./api.js";
 import { make } from "./dom.js";
 import { countNoun } from "./format.js";
 import { ask, tell } from "./parts.js";
+import { guard, isForeign } from "./rights.js";
 import { makeBoardLink } from "./tensorboard.js";
 
 /** @import { AnnotationChange } from "../wire.js" */
@@ -12,8 +13,13 @@ import { makeBoardLink } from "./tensorboard.js";
 const MOST_COMPARED = 20; // experiments that the server puts side by side
 const MOST_LISTED = 40; // IDs in a command line that is shown
 
-/** @param {string[]} ids @param {() => void} clear @returns {import("./dom.js").Child[]} */
-export function makeSelectionActions(ids, clear) {
+/**
+ * @param {string[]} ids
+ * @param {string} reason why the user may not change one of them; empty: they may
+ * @param {() => void} clear
+ * @returns {import("./dom.js").Child[]}
+ */
+export function makeSelectionActions(ids, reason, clear) {
   if (!ids.length) return [];
   const button = (/** @type {string} */ label, /** @type {() => void} */ onclick, kind = "") => make("button", { type: "button", class: kind || null, "data-action": label, onclick }, label);
   const compare = make("a", { class: "button", href: `/compare?${ids.map((id) => `of=${encodeURIComponent(id)}`).join("&")}` }, "Compare");
@@ -22,11 +28,16 @@ export function makeSelectionActions(ids, clear) {
   return [
     make("span", { class: "soft" }, `${ids.length} selected`),
     ids.length > 1 && (ids.length > MOST_COMPARED ? many : compare),
-    ids.length <= MOST_COMPARED && makeBoardLink(ids),
-    button("Tag", () => askTag(ids)),
-    button("Star", () => askSimple("Star", ids, "star", () => change({ starred: true }))),
-    button("Archive", () => askSimple("Archive", ids, "archive", () => change({ archived: true }))),
-    button("Kill", () => askSimple("Kill", ids, "kill", () => killAll(ids)), "danger"),
+    ids.length <= MOST_COMPARED && !ids.some(isForeign) && makeBoardLink(ids),
+    ...guard(
+      [
+        button("Tag", () => askTag(ids)),
+        button("Star", () => askSimple("Star", ids, "star", () => change({ starred: true }))),
+        button("Archive", () => askSimple("Archive", ids, "archive", () => change({ archived: true }))),
+        button("Kill", () => askSimple("Kill", ids, "kill", () => killAll(ids)), "danger"),
+      ],
+      reason,
+    ),
     button("Clear", clear),
   ];
 }

@@ -85,7 +85,7 @@ class SetView {
         const query = writeState(state, USUAL);
         rewriteAddress(`${linkTo(id)}${query.size ? `?${query}` : ""}`);
       },
-      onSelect: (ids) => fill(actions, makeSelectionActions(ids, () => table.clear())),
+      onSelect: (ids, reason) => fill(actions, makeSelectionActions(ids, reason, () => table.clear())),
     });
     const bar = make("div", { class: "bar" }, make("h2", {}, "Leaderboard"), table.makeTools(), table.count, actions);
     this.board = make("section", { "aria-label": "Leaderboard", class: "board" }, bar, table.problem, table.notes, table.scroller);

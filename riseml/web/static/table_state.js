@@ -4,21 +4,18 @@
  * columns are those of the command line: `lr`, `metrics.time`, `"val loss".min`.
  */
 
-/** @import { TableColumn } from "../wire.js" */
-
-const MOST_PARAMETERS = 12; // columns of a table whose columns nobody has chosen
-const MOST_METRICS = 6;
 const GROUP_WIDTH = 190; // pixels of the first column, which names the groups
 const NARROW_GROUP_WIDTH = 104;
 const NARROW_WIDTH = 103;
-const NARROW_WIDTHS = new Map([["id", 66], ["rank", 48], ["state", 106]]);
+const NARROW_WIDTHS = new Map([["id", 66], ["rank", 48], ["state", 106], ["progress", 170], ["latest", 240]]);
 const LEAST_WIDTH = 40; // pixels
 const MOST_WIDTH = 900;
-const WIDTHS = new Map([["id", 92], ["rank", 62], ["state", 128], ["note", 260], ["name", 150], ["project", 130], ["host", 130], ["workers", 84], ["gpus", 66], ["set", 66], ["reason", 150]]);
+const WIDTHS = new Map([["id", 92], ["marks", 82], ["created", 104], ["progress", 190], ["latest", 300], ["time", 96], ["rank", 62], ["state", 128], ["note", 260], ["name", 150], ["project", 130], ["host", 130], ["workers", 84], ["gpus", 66], ["set", 66], ["reason", 150]]);
 const NAME = /(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^,])+/gs;
 const PLAIN_WORD = /^[^\s<>=!'",&()\\]+$/;
-const TERM = /^([^\s:<>=!"']+)(:|<=|>=|!=|=|<|>)(\S[^]*)$/;
-const LABELS = new Set(["star", "starred", "archived"]);
+const TERM = /^-?[^\s:<>=!"'-][^\s:<>=!"']*(:|<=|>=|!=|=|<|>)\S[^]*$/;
+const LABEL = /^-?(star|starred|archived)$/i;
+const JOINT = /^(and|or|&&|\|\|)$/i;
 
 /**
  * @typedef {object} TableState
@@ -82,37 +79,6 @@ export function findWidth(state, name, isNarrow = false) {
   return WIDTHS.get(name) ?? Math.min(220, Math.max(104, 40 + 8 * name.length));
 }
 
-/**
- * Return the columns of a table whose columns nobody has chosen: what differs, and of a metric that ranks the last value
- * beside the one that ranks.
- * @param {TableColumn[]} available
- * @param {string[]} ranking names of the metrics that rank
- * @param {boolean} isSet the table is that of one set
- */
-export function chooseUsual(available, ranking, isSet) {
-  const names = new Set(available.filter(({ differs }) => differs).map(({ name }) => name));
-  const parameters = available.filter(({ kind, differs }) => kind === "parameters" && differs).map(({ name }) => name);
-  const metrics = available.flatMap(({ name, kind, part }, at) => {
-    if (kind !== "metrics" || part) return [];
-    const last = available.slice(at + 1).find((one) => one.part === "last");
-    return ranking.includes(name) && last ? [name, last.name] : [name];
-  });
-  const shown = metrics.sort((one, other) => Number(isRanking(other, ranking)) - Number(isRanking(one, ranking)));
-  const pick = (/** @type {string[]} */ ...some) => some.filter((name) => names.has(name));
-  const heads = [...(ranking.length && isSet ? ["rank"] : []), "id", ...pick("name"), "state", ...(isSet ? pick("generation", "parent") : [])];
-  return [...heads, ...shown.slice(0, MOST_METRICS), ...parameters.slice(0, MOST_PARAMETERS), ...pick("tags"), ...(isSet ? [] : ["project"]), "time", "host"];
-}
-
-/** @param {string} name @param {string[]} ranking */
-function isRanking(name, ranking) {
-  return ranking.some((one) => name === one || name === `${one}.last`);
-}
-
-/** @param {TableState} state @param {string[]} columns @returns {string[]} the columns, pinned ones first */
-export function arrange(state, columns) {
-  return [...columns.filter((name) => state.pinned.includes(name)), ...columns.filter((name) => !state.pinned.includes(name))];
-}
-
 /** @param {string} sort @returns {{name: string, descending: boolean}[]} */
 export function parseSort(sort) {
   const names = (sort.match(NAME) ?? []).map((name) => name.trim()).filter((name) => name.replace(/^-/, ""));
@@ -134,23 +100,19 @@ export function toggleSort(sort, name, isFurther) {
 }
 
 /**
- * Return a filter as `riseml results --where` reads it. Terms with spaces between them, as in the list of experiments,
- * must all hold: `state:finished lr<0.1` is `state=finished and lr<0.1`.
+ * Return a filter as the server reads it: conditions as those of `riseml results --where`, and words that an experiment
+ * has somewhere. Terms with spaces between them must all hold: `state:finished lr<0.1 toaster` has the conditions
+ * `state:finished and lr<0.1` and the word `toaster`.
  * @param {string} text
+ * @returns {{where: string, words: string[]}}
  */
-export function writeConditions(text) {
+export function splitFilter(text) {
   const terms = text.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? [];
-  const written = terms.map(writeTerm);
-  return written.every((term) => term !== null) ? written.join(" and ") : text.trim();
-}
-
-/** @param {string} term @returns {string | null} null: it is no term of its own */
-function writeTerm(term) {
-  if (LABELS.has(term.toLowerCase())) return term.toLowerCase();
-  const [, name, sign, value] = TERM.exec(term) ?? [];
-  if (!name) return null;
-  if (sign !== ":") return term;
-  return name === "tag" || name === "name" ? term : `${name}=${value}`;
+  const conditions = terms.filter((term) => TERM.test(term) || LABEL.test(term));
+  const others = terms.filter((term) => !conditions.includes(term));
+  const areWords = others.every((term) => !JOINT.test(term) && !/[<>=!:,&()]/.test(term));
+  if (!areWords) return { where: text.trim(), words: [] };
+  return { where: conditions.join(" and "), words: others.map((term) => term.replaceAll(/["']/g, "")).filter(Boolean) };
 }
 
 /** @param {string} name of a column @param {string | number} value @returns {string} the condition that it has this value */
@@ -165,8 +127,10 @@ function quote(text) {
   return PLAIN_WORD.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }
 
-/** @param {string} where @param {string} condition @returns {string} the filter with a further condition */
-export function addCondition(where, condition) {
-  const former = writeConditions(where);
-  return former.split(" and ").includes(condition) ? former : [former, condition].filter(Boolean).join(" and ");
+/** @param {string} filter @param {string} condition @returns {string} the filter with a further condition */
+export function addCondition(filter, condition) {
+  const { where, words } = splitFilter(filter);
+  if (where.split(" and ").includes(condition)) return filter;
+  const joined = [where, condition].filter(Boolean).join(" and ");
+  return words.length ? [filter.trim(), ...condition.split(" and ")].join(" ") : joined;
 }

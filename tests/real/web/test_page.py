@@ -52,7 +52,7 @@ def test_the_table_filters_sorts_and_unfolds(entered: Page, scene: Rig) -> None:
     expect(page.locator("tr.row[data-id]")).to_have_count(2)  # 1, and 2 for its members
     assert "filter=state" in page.url, "the filter can be sent as an address"
     page.get_by_role("searchbox").fill("")
-    page.get_by_role("button", name="Unfold set 2").click()
+    page.get_by_role("button", name="Unfold 2").click()
     expect(find_row(page, "2.4")).to_be_visible()
     labels = {"name": "warm-up of 3 epochs", "add_tags": ["baseline", "paper", "new"], "starred": True}
     scene.post("/v1/experiments/2/annotation", labels)
@@ -63,7 +63,7 @@ def test_the_table_filters_sorts_and_unfolds(entered: Page, scene: Rig) -> None:
     page.set_viewport_size({"width": 1280, "height": 400})
     assert page.evaluate("document.documentElement.scrollHeight") <= 400, "the table scrolls, not the page"
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.get_by_role("button", name="Fold set 2").click()
+    page.get_by_role("button", name="Fold 2").click()
     expect(find_row(page, "2.4")).to_have_count(0)
     page.get_by_role("button", name="ID").click()
     expect(page.locator("tr.row[data-id]").first).to_have_attribute("data-id", "1")
@@ -147,20 +147,19 @@ def test_the_metric_of_every_row_sorts_and_filters(entered: Page) -> None:
     rows = page.locator("tr.row[data-id]")
     show(page, "/")
     expect(rows).to_have_count(6)
-    page.get_by_role("button", name="Metric").click()
-    expect(page.get_by_label("Metric of the column")).to_have_value("loss")
+    page.get_by_role("button", name="score", exact=True).click()
+    expect(page.get_by_role("columnheader", name="score", exact=True)).to_have_attribute("aria-sort", "descending")
     expect(rows.first).to_have_attribute("data-id", "2")
-    assert "metric=loss" in page.url, "it can be sent as an address"
-    page.get_by_label("Metric of the column").select_option("score")
-    expect(find_row(page, "2").locator(".metric")).to_have_text("0.96648")
+    assert "sort=-score" in page.url, "it can be sent as an address"
     page.get_by_role("searchbox").fill("score>0.9")
     expect(rows).to_have_count(1)
-    page.get_by_role("button", name="Unfold set 2").click()
+    page.get_by_role("button", name="Unfold 2").click()
     expect(rows).to_have_count(2)
-    page.get_by_role("searchbox").fill("accuracy>0.88 lr<0.2")
+    page.get_by_role("searchbox").fill("accuracy>0.88 lr<0.2 TOAST -project:sweep")
     expect(rows).to_have_count(1)
     expect(rows.first).to_have_attribute("data-id", "1")
     page.get_by_role("searchbox").fill("")
+    expect(rows.filter(has_text="12 experiments")).to_have_count(1)
     press_and_redraw(page, page.get_by_label("Select 1", exact=True))
     page.get_by_label("Select 6", exact=True).click(modifiers=["Shift"])
     expect(page.get_by_role("toolbar")).to_contain_text(re.compile(r"[2-9] selected|1\d selected"))
@@ -210,11 +209,10 @@ def test_users_choose_order_size_and_pin_columns(entered: Page) -> None:
     dialog.get_by_role("button", name="Pin state").click()
     dialog.get_by_role("button", name="Show").click()
     expect(titles.filter(has_text="accuracy")).to_have_count(0)
-    expect(titles).to_have_text(
-        ["id", "state", "score", "score.last", "loss", "lr", "batch", "project", "time", "loss.min", "host"]
-    )
+    usual = ["id", "state", "score", "score.last", "loss", "latest", "lr", "batch", "project", "created", "time"]
+    expect(titles).to_have_text([*usual, "loss.min", "host"])
     page.get_by_role("button", name="loss.min").press("Shift+ArrowLeft")
-    expect(titles.nth(8)).to_have_text("loss.min")
+    expect(titles.nth(10)).to_have_text("loss.min")
     head = page.get_by_role("columnheader", name="lr")
     width = head.bounding_box()
     page.get_by_role("button", name="lr", exact=True).press("+")
@@ -223,7 +221,7 @@ def test_users_choose_order_size_and_pin_columns(entered: Page) -> None:
     assert "pinned=state" in page.url
     assert "width=lr" in page.url
     page.reload()
-    expect(titles.nth(8)).to_have_text("loss.min")
+    expect(titles.nth(10)).to_have_text("loss.min")
     page.get_by_role("button", name="Columns").click()
     dialog.get_by_role("button", name="Columns that differ").click()
     dialog.get_by_role("button", name="Show").click()
@@ -312,7 +310,7 @@ def test_narrow_windows_show_the_metric_and_no_overlap(entered: Page) -> None:
     for width in (1024, 820, 390):
         page.set_viewport_size({"width": width, "height": 760})
         for path, name, value in (
-            ("/", "2", "0.96648"),
+            ("/", "1", "0.883"),
             ("/table", "1", "0.027"),
             ("/experiments/2", "2.10", "0.96648"),
         ):
@@ -382,6 +380,34 @@ def test_a_selected_text_stays_while_other_experiments_change(scene: Rig, entere
     name = scene.submit(single("exit 0"))["id"]
     expect(find_row(page, name)).to_contain_text("finished")
     assert page.evaluate("getSelection().toString()") == "toaster"
+
+
+def test_the_list_says_what_runs_and_a_set_is_one_of_its_lines(scene: Rig, entered: Page) -> None:
+    page = entered
+    make_room(scene)
+    show(page, "/")
+    wait_for_go = 'until [ -e "$OUTPUT_DIR/go" ]; do sleep 0.1; done'
+    name = scene.submit(single(f"echo first; {wait_for_go}; echo second; exec sleep 600"))["id"]
+    expect(find_row(page, name)).to_contain_text("running")
+    expect(find_row(page, name)).to_contain_text("first")
+    scene.go_file(name).touch()
+    expect(find_row(page, name)).to_contain_text("second")
+    scene.post(f"/v1/experiments/{name}/kill")
+    expect(find_row(page, name)).to_contain_text("killed")
+    expect(find_row(page, "2")).to_contain_text("best 2.")
+    page.get_by_label("Select 2", exact=True).click()
+    page.get_by_role("button", name="Star").click()
+    expect(page.get_by_role("dialog").locator(".command code")).to_have_text("riseml star 2")
+    page.get_by_role("dialog").get_by_role("button", name="Star").click()
+    expect(find_row(page, "2")).to_contain_text("★")
+    assert scene.experiment("2")["starred"]
+    page.get_by_role("button", name="Clear").click()
+    show(page, "/?filter=star")
+    expect(page.locator("tr.row[data-id]")).to_have_count(1)
+    scene.post("/v1/experiments/2/annotation", {"starred": False})
+    expect(page.locator(".empty")).to_contain_text("No experiment meets this filter.")
+    page.get_by_role("button", name="Show all").click()
+    expect(find_row(page, name)).to_be_visible()
 
 
 def test_a_box_shows_whether_its_row_is_selected(entered: Page) -> None:
@@ -460,7 +486,7 @@ def test_what_jobs_and_files_say_is_text(scene: Rig, entered: Page) -> None:
     for word in ({"name": EVIL}, {"add_tags": [EVIL]}, {"name": "<b>x</b>"}):
         assert scene.post(f"/v1/experiments/{whole}/annotation", word).status_code == 400
     shown = f"/table?column=id&column=note&column=evil&column={quote(EVIL)}&group=evil"
-    for path in (f"/experiments/{whole}", shown, "/?sort=-metric", f"/?metric={quote(EVIL)}&sort=-metric"):
+    for path in (f"/experiments/{whole}", shown, "/?sort=-evil"):
         show(page, path)
         expect(page.locator("main")).to_contain_text("onerror")
         assert page.locator("main :is(img, script, b, i)").count() == 0
@@ -586,8 +612,9 @@ def test_failures_and_wrong_filters_say_what_is_wrong(scene: Rig, entered: Page)
     show(page, f"/experiments/{name}")
     expect(page.get_by_role("region", name="Failure")).to_contain_text("No module named tqdm")
     show(page, "/?filter=statte:foo")
-    expect(page.locator(".empty")).to_contain_text("property statte: did you mean state?")
-    page.get_by_role("button", name="Show all").click()
+    expect(page.get_by_role("alert")).to_contain_text("there is no column 'statte'")
+    expect(page.get_by_role("alert")).to_contain_text("did you mean 'state'?")
+    page.get_by_role("searchbox").fill("")
     expect(page.locator("tr.row[data-id]").first).to_be_visible()
     show(page, "/compare?of=1")
     expect(page.locator("main")).to_contain_text("Two experiments at least can be compared.")

@@ -1,100 +1,92 @@
-"""The table of all experiments: its order, and the focus of users who have no mouse."""
+"""The table of all experiments: its cells, whose experiments it asks for, and what it reads again when jobs print."""
 
 from __future__ import annotations
 
 from tests.support.javascript import run_page
 
 TABLE = """
-const { showExperiments } = await import("./experiments.js");
-const names = ["run 10", "run 9", "run 100"];
-const common = { jobs: [], metrics: [], parameters: {}, user: "paul", created_at: "2025-01-01T00:00:00Z" };
-const views = names.map((project, at) => ({ ...common, id: String(at + 1), project, state: "FINISHED", type: "experiment", experiments: [] }));
-views.push({ ...common, id: "4", project: "run 1", state: "RUNNING", type: "set", experiments: [{ ...views[0], id: "4.1" }] });
-const answers = { "/experiments": { experiments: views }, "/experiments/2": views[1] };
-serve((path) => answers[path] ?? { names: [] });
+const common = { group: "", count: 1, ended: 0, open: false, inside: false, user: "ann", team_project: null,
+  may_change: true, state: "RUNNING", progress: null, latest: "", mixed: [] };
+const columns = ["id", "state", "loss"];
+const rows = ["2", "paul.1"].map((id) => ({ ...common, id, cells: [id, "RUNNING", 0.5] }));
+const view = { objectives: [], total: 2, archived: 0, matched: 2, lines: 2, columns, available: [], rows, notes: [] };
+const asked = [];
+serve((path, query) => {
+  if (path === "/table/views") return { views: [], projects: [] };
+  if (path !== "/table") return { projects: [], user: "ann" };
+  asked.push(String(query));
+  const of = query.getAll("of");
+  return of.length ? { ...view, rows: rows.filter(({ id }) => of.includes(id)).map((row) => ({ ...row, latest: "epoch 7", cells: [row.id, "RUNNING", 0.25] })) } : view;
+});
 const feed = makeFeed();
 const main = document.createElement("main");
 document.body.append(main);
-await showExperiments(main, { feed, signal: new AbortController().signal, parts: [] });
-const find = (label) => main.querySelectorAll("button").find((one) => one.textContent.startsWith(label) || one.getAttribute("aria-label") === label);
-"""  # noqa: E501  # a row of views each
-
-
-def test_texts_are_sorted_with_one_collator_for_all_rows() -> None:
-    """localeCompare takes seconds for 10,000 rows, at every change of one of them."""
-    script = """
-    String.prototype.localeCompare = () => { throw new Error("it makes a collator for each comparison"); };
-    find("Project").click();
-    find("Project").click();
-    return main.querySelectorAll("tr").map((row) => row.getAttribute("data-id")).filter(Boolean);
-    """
-    assert run_page(TABLE + script) == ["4", "2", "1", "3"]
-
-
-def test_the_focus_stays_on_a_head_that_sorts() -> None:
-    script = """
-    find("Age").focus();
-    document.activeElement.click();
-    return document.activeElement.textContent;
-    """
-    assert run_page(TABLE + script).startswith("Age")
-
-
-def test_the_focus_stays_on_the_button_that_unfolds_a_set() -> None:
-    script = """
-    find("Unfold set 4").focus();
-    document.activeElement.click();
-    await settle();
-    const rows = main.querySelectorAll("tr").map((row) => row.getAttribute("data-id"));
-    return [document.activeElement.getAttribute("aria-label"), rows];
-    """
-    label, rows = run_page(TABLE + script)
-    assert label == "Fold set 4"
-    assert "4.1" in rows
-
-
-def test_a_change_leaves_the_focus_on_the_actions_of_the_selection() -> None:
-    script = """
-    main.querySelectorAll("input").find((one) => one.getAttribute("aria-label") === "Select 1").click();
-    const kill = find("Kill");
-    kill.focus();
-    feed.say({ changed: ["2"] });
-    await settle();
-    return [document.activeElement === kill, kill.isConnected];
-    """
-    assert run_page(TABLE + script) == [True, True]
-
-
-PRESS = """
-const press = (key, target = document.body, fields = {}) => {
-  const event = Object.assign(new Event("keydown", { cancelable: true }), { key, ...fields });
-  Object.defineProperty(event, "target", { value: target });
-  document.dispatchEvent(event);
-  return event.defaultPrevented;
+const open = async (address) => {
+  history.replaceState(null, "", address);
+  const { showExperiments } = await import("./experiments.js");
+  await showExperiments(main, { feed, signal: new AbortController().signal, parts: [] });
 };
-const rowOf = () => document.activeElement.closest("tr")?.getAttribute("data-id");
-"""
+const listRows = () => main.querySelectorAll("tr").filter((row) => row.getAttribute("data-id")).map((row) => row.textContent);
+"""  # noqa: E501  # a line of a table each
 
 
-def test_the_keys_of_the_table_need_no_focus_in_it() -> None:
+def test_the_table_asks_for_ones_own_experiments_and_takes_the_usual_columns() -> None:
     script = """
-    press("j");
-    const first = rowOf();
-    press("j", document.activeElement);
-    press("ArrowDown", document.activeElement);
-    return [first, rowOf()];
+    await open("/?filter=state:running+lr<0.1+toaster");
+    return [asked, main.querySelector("thead").textContent];
     """
-    assert run_page(TABLE + PRESS + script) == ["4", "2"]
+    asked, heads = run_page(TABLE + script)
+    assert len(asked) == 1, "one request until the first line is there"
+    assert "where=state%3Arunning+and+lr%3C0.1" in asked[0]
+    assert "word=toaster" in asked[0]
+    assert "all_users" not in asked[0]
+    assert "column=" not in asked[0]
+    assert heads == "id\xa0↓stateloss"
 
 
-def test_the_keys_of_the_browser_and_of_inputs_stay_their_own() -> None:
+def test_what_prints_is_read_again_alone() -> None:
+    """Ten thousand lines are not read because one job prints, and experiments of others are not in one's own table."""
     script = """
-    const scroller = main.querySelector("div.scroller");
-    const filter = main.querySelectorAll("input").find((one) => one.getAttribute("type") === "search");
-    const kept = [press("j", scroller, { ctrlKey: true }), press("ArrowUp", scroller, { altKey: true })];
-    return [...kept, press("j", filter), press("ArrowDown", filter), press("ArrowDown"), rowOf() ?? null];
+    await open("/");
+    const before = listRows();
+    feed.say({ changed: [], grown: ["2", "paul.1"] });
+    await settle();
+    feed.say({ changed: ["paul.1"], grown: [] });
+    await settle();
+    return [before, listRows(), asked.slice(1)];
     """
-    assert run_page(TABLE + PRESS + script) == [False, False, False, False, False, None]
+    before, after, asked = run_page(TABLE + script)
+    assert before == ["2running0.5", "paul.1running0.5"]
+    assert after == ["2running0.25", "paul.1running0.5"]
+    assert len(asked) == 1
+    assert "of=2" in asked[0]
+    assert "of=paul.1" not in asked[0]
+
+
+def test_cells_say_how_far_a_line_is_and_what_it_printed_last() -> None:
+    script = """
+    const { makeCell } = await import("./table_cells.js");
+    const progress = { job: "train", done: 3, of: 10, unit: "epoch", fraction: 0.24, per_second: 1, remaining: 720, spread: null, rounds: 0 };
+    const show = (line, name, value, group = []) => makeCell({ ...common, id: "2", ...line, cells: [value] }, name, 0, group)
+      .filter(Boolean).map((part) => part.textContent ?? part).join("");
+    const set = { id: "", group: '["4"]', count: 12, ended: 5, latest: "trial 6 of 12" };
+    return [
+      show({ progress }, "state", "RUNNING"),
+      show({ progress, latest: "10%\\r\\u001b[32m24%\\u001b[0m <b>" }, "latest", null),
+      show(set, "latest", null, ["set"]),
+      show({ state: "FINISHED", ended: 1 }, "latest", null),
+      show({}, "marks", "starred,archived"),
+      show(set, "id", "2 values", ["set"]),
+    ];
+    """.replace("\\\\", "\\")  # noqa: E501  # a line of a table
+    assert run_page(TABLE + script) == [
+        "running 24 %",
+        "epoch 3/10, about 12 min left · 24% <b>",
+        "5 of 12 ended · trial 6 of 12",
+        "",
+        "★ archived",
+        "▸4 12 experiments",
+    ]
 
 
 def test_the_duration_leaves_out_the_waits_between_attempts() -> None:
@@ -109,4 +101,4 @@ def test_the_duration_leaves_out_the_waits_between_attempts() -> None:
       makeRunTime({ started_at: null, ended_at: null }),
     ];
     """
-    assert run_page(TABLE + script) == ["1 h", "10 min", "30 s", ""]
+    assert run_page(script) == ["1 h", "10 min", "30 s", ""]

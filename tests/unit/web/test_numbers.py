@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from riseml.analysis.numbers import are_numbers
 from tests.support.javascript import run_page
 
@@ -27,29 +25,6 @@ def test_the_page_takes_the_same_texts_for_numbers_as_the_server() -> None:
     return {json.dumps(CASES)}.map(areNumbers);
     """
     assert run_page(script) == [are_numbers(case) for case in CASES]
-
-
-@pytest.mark.parametrize(
-    ("text", "matching"),
-    [
-        ("v=2.10", ["2.10"]),
-        ("v=1", ["1"]),
-        ("v=01", ["01"]),
-        ("v=1e5", ["1e5"]),
-        ("v=100000.0", []),
-        ("v>2.05", ["2.1", "2.10", "1e5", "9007199254740993"]),
-        ("v=9007199254740992", []),
-        ("state:stopped_early", ["1e5"]),
-    ],
-)
-def test_the_filter_compares_parameters_as_they_are_written(text: str, matching: list[str]) -> None:
-    script = f"""
-    const {{ parseFilter }} = await import("./filter.js");
-    const texts = ["2.1", "2.10", "1", "01", "1e5", "9007199254740993"];
-    const makeRow = (v) => ({{ view: {{ parameters: {{ v }}, state: "FINISHED", reason: v === "1e5" ? "STOPPED_EARLY" : "COMPLETED" }}, metrics: [], lasts: new Map() }});
-    return texts.filter((v) => parseFilter({json.dumps(text)})(makeRow(v)));
-    """  # noqa: E501  # a row of JavaScript
-    assert run_page(script) == matching
 
 
 def test_an_axis_of_texts_shows_them_as_they_are_written() -> None:

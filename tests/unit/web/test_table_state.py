@@ -32,17 +32,19 @@ def test_clicks_sort_down_up_and_not_and_with_shift_by_several() -> None:
 
 def test_terms_with_spaces_between_them_must_all_hold() -> None:
     script = """
-    const { writeConditions } = await import("./table_state.js");
-    const texts = ["state:finished lr<0.1", "lr < 0.1 and a=1", 'tag:baseline star name="a b"', "baseline", "", "lr<"];
-    return texts.map(writeConditions);
+    const { splitFilter } = await import("./table_state.js");
+    const texts = ["state:finished lr<0.1", "lr < 0.1 and a=1", 'tag:baseline -star name="a b"', "base -line lr=1", "",
+      "lr<", "-archived or x"];
+    return texts.map((text) => { const { where, words } = splitFilter(text); return [where, words.join()]; });
     """
     assert run_page(script) == [
-        "state=finished and lr<0.1",
-        "lr < 0.1 and a=1",
-        'tag:baseline and star and name="a b"',
-        "baseline",
-        "",
-        "lr<",
+        ["state:finished and lr<0.1", ""],
+        ["lr < 0.1 and a=1", ""],
+        ['tag:baseline and -star and name="a b"', ""],
+        ["lr=1", "base,-line"],
+        ["", ""],
+        ["lr<", ""],
+        ["-archived or x", ""],
     ]
 
 
@@ -55,7 +57,7 @@ def test_a_clicked_value_is_a_condition_whatever_is_in_it() -> None:
     """
     assert run_page(script) == [
         'evil="a\\" or <b> \\\\"',
-        'lr<1 and x=2 and tag:a and tag:"b c"',
+        'lr<1 and x:2 and tag:a and tag:"b c"',
         "lr=1",
         "loss=0.5",
     ]

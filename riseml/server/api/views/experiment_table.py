@@ -63,7 +63,7 @@ def read_table(
     readers = [_find_reader(name, matched) for name in columns]
     unknown = [name for name, read in zip(columns, readers, strict=True) if read is None and name not in LIVE]
     searches = _load_searches(query, page, matched, stores)
-    shower = _PageShower(readers, matched, caller, query.group == _OF_SET, searches)
+    shower = _PageShower(columns, readers, matched, caller, query.group == _OF_SET, searches)
     words = {} if tracker is None else _list_words(columns, page, matched, stores, tracker)
     return {
         "objectives": [show_objective(objective) for objective in matched.objectives],
@@ -93,7 +93,7 @@ def list_table_csv(query: TableQuery, caller: Caller, stores: Stores, moment: da
     return list_csv_lines(
         [*columns, *counts],
         (
-            [*(cell.value for cell in _list_cells(line, readers)), *([_count(line)] if query.group else [])]
+            [*(cell.value for cell in _list_cells(line, columns, readers)), *([_count(line)] if query.group else [])]
             for line in lines
         ),
     )
@@ -153,6 +153,7 @@ def _list_words(
 class _PageShower:
     """Shows lines as an answer has them."""
 
+    columns: Sequence[str]
     readers: Sequence[Reader | None]
     matched: MatchedRows
     caller: Caller
@@ -160,7 +161,7 @@ class _PageShower:
     searches: Mapping[int, SearchRecord]  # by the keys of sets; empty: no line is a set
 
     def show(self, line: Line, words: LiveWords) -> wire.TableLine:
-        cells = list(_list_cells(line, self.readers))
+        cells = list(_list_cells(line, self.columns, self.readers))
         outcomes = [self.matched.sources.outcomes[row.name] for row in line.rows]
         first = outcomes[0]
         search = self.searches.get(first.set_id or 0) if line.group else None
@@ -194,12 +195,12 @@ class _PageShower:
         return outcomes[0].state.value if len(states) == 1 else None
 
 
-def _list_cells(line: Line, readers: Sequence[Reader | None]) -> Iterator[GroupCell]:
-    for read in readers:
+def _list_cells(line: Line, columns: Sequence[str], readers: Sequence[Reader | None]) -> Iterator[GroupCell]:
+    for name, read in zip(columns, readers, strict=True):
         if read is None:
             yield GroupCell(None)
         elif line.group:
-            yield summarize(line.rows, read)
+            yield summarize(line.rows, read, name)
         else:
             yield GroupCell(read(line.rows[0]))
 

@@ -11,8 +11,8 @@ from riseml.base.states import TERMINAL, State
 from riseml.server.api.views.results import RUN_COLUMNS
 
 LIVE = ("progress", "latest")
-"""Columns about what runs: how far it is, and the last line of its log or what its search does. No parameter or metric
-of the same name gives way to them."""
+"""Columns about what runs: how far it is; and that with the last line of its log, or what its search does. No parameter
+or metric of the same name gives way to them."""
 
 _MOST_PARAMETERS = 12
 _MOST_METRICS = 6
@@ -77,17 +77,16 @@ def choose_usual(available: Sequence[wire.TableColumn], usual: UsualTable) -> li
     def pick(*names: str) -> list[str]:
         return [name for name in names if name in differing]
 
-    heads = [*(["rank"] if usual.ranking and usual.of_set else []), "id", *pick("name"), "state"]
+    heads = [*(["rank"] if usual.ranking and usual.of_set else []), "id", *pick("marks", "name"), "state"]
     return [
         *heads,
         *(pick("generation", "parent") if usual.of_set else []),
         *metrics[:_MOST_METRICS],
-        *pick("progress"),
+        *([] if usual.of_set else pick("latest")),
         *parameters[:_MOST_PARAMETERS],
         *pick("tags"),
         *([] if usual.of_set else [*pick("user", "type"), "project", "created"]),
         *("time", "host"),
-        *([] if usual.of_set else pick("latest")),
     ]
 
 

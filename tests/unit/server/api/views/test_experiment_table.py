@@ -107,7 +107,7 @@ def test_the_lines_of_sets_and_the_usual_columns(services: Services) -> None:
         ("FINISHED", 1, True),
         ("CREATED", 0, True),
     ]
-    assert {"project", "created", "progress", "latest"} <= set(table["columns"])
+    assert {"project", "created", "latest"} <= set(table["columns"])
     only_ended = ask(services, "1", sort="loss", available=True)
     assert only_ended["columns"][:4] == ["rank", "id", "state", "loss"]
     assert not {"project", "progress", "latest"} & set(only_ended["columns"])
