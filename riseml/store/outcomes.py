@@ -65,6 +65,7 @@ class OutcomeQuery:
     everything: bool = False  # of every project
     team_project: str | None = None  # only those that belong to this team project
     companions: bool = False  # with companions
+    newest: int | None = None  # at most so many of the newest; None: all
 
 
 class OutcomeStore:
@@ -76,7 +77,7 @@ class OutcomeStore:
     def read_outcomes(self, user: str | None, query: OutcomeQuery) -> tuple[ExperimentOutcome, ...]:
         """Return the outcomes of a user's experiments, oldest first; None: of all users."""
         with self._database.read_transaction() as connection:
-            rows = connection.execute(_select_outcomes(user, query)).all()
+            rows = connection.execute(_select_outcomes(user, query)).all()[::-1]
         parameters = json.loads(f"[{','.join(row[-1] for row in rows)}]")  # at once: faster than one by one
         return tuple(
             ExperimentOutcome(
@@ -148,7 +149,8 @@ def _select_outcomes(user: str | None, query: OutcomeQuery) -> sa.Select[Any]:
     if query.caller is not None:
         conditions.append(select_visible(query.caller))
     columns = (experiments.c[name] for name in names)
-    return sa.select(*columns, companion, parameters).where(*conditions).order_by(experiments.c.id)
+    chosen = sa.select(*columns, companion, parameters).where(*conditions)
+    return chosen.order_by(experiments.c.id.desc()).limit(query.newest)
 
 
 def _select_runs(ids: list[int]) -> sa.Select[Any]:

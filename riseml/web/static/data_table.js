@@ -25,6 +25,7 @@ const MOST_CHUNKS = 12; // kept
 const MOST_MARKED = 10_000; // experiments that are selected at once
 const PAUSE = 1000; // milliseconds between two readings because of changes, at least
 const SHARE = 12; // a table that is read again for changes takes at most a twelfth of the time
+const NEWEST = 60; // experiments that are shown first
 const MOST_LIVE = 100; // lines whose values are read while they run
 const CHECK_WIDTH = 30; // pixels
 const UNGROUPED = ["id", "rank", "time", "created", "started", "ended", "note", "progress", "latest"];
@@ -142,9 +143,17 @@ export class DataTable {
 
   /** Ask for another order, filter, groups or columns. @returns {Promise<void>} */
   async read() {
+    const isFirst = !this.view && this.options.isWholePage && !this.state.where && ["-id", "-created"].includes(this.state.sort);
+    if (isFirst) await this.readLines(NEWEST); // ten thousand take a moment longer
+    const isWhole = isFirst && this.view && this.view.total + this.view.archived < NEWEST;
+    if (!isWhole) await this.readLines(null);
+  }
+
+  /** @param {number | null} newest only of so many of the newest experiments */
+  async readLines(newest) {
     const reading = (this.reading += 1);
     const first = Math.floor(this.virtual.first / CHUNK);
-    const view = await get("/table", { ...this.query, column: this.state.columns, first: this.state.pinned, offset: first * CHUNK, limit: CHUNK, available: true }, this.options.signal);
+    const view = await get("/table", { ...this.query, newest, column: this.state.columns, first: this.state.pinned, offset: first * CHUNK, limit: CHUNK, available: true }, this.options.signal);
     if (reading !== this.reading) return;
     this.shown = reading;
     this.available = view.available;

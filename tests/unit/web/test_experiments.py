@@ -44,6 +44,15 @@ def test_the_table_asks_for_ones_own_experiments_and_takes_the_usual_columns() -
     assert heads == "id\xa0↓stateloss"
 
 
+def test_the_newest_experiments_are_shown_before_all() -> None:
+    script = """
+    view.total = 10000;
+    await open("/");
+    return asked.map((query) => new URLSearchParams(query).get("newest"));
+    """
+    assert run_page(TABLE + script) == ["60", None]
+
+
 def test_what_prints_is_read_again_alone() -> None:
     """Ten thousand lines are not read because one job prints, and experiments of others are not in one's own table."""
     script = """

@@ -61,11 +61,13 @@ class TableScope:
         all_users: AllUsers = False,  # noqa: FBT002  # a query parameter is named by its caller
         team_project: Annotated[str | None, Query(max_length=64, description="to which they belong")] = None,
         companions: Annotated[bool, Query(description="with TensorBoards and notebooks")] = False,  # noqa: FBT002  # as above
+        newest: Annotated[int | None, Query(ge=1, le=10_000, description="only so many of the newest")] = None,
     ) -> None:
         check_text([team_project])
         self.all_users = all_users
         self.team_project = team_project
         self.companions = companions
+        self.newest = newest
 
 
 class TableShape:
@@ -136,6 +138,7 @@ def _make_query(filters: TableFilters, scope: TableScope, shape: TableShape) -> 
         of_all=scope.all_users,
         team_project=scope.team_project,
         companions=scope.companions,
+        newest=scope.newest,
     )
     return TableQuery(results, shape.columns, shape.group, shape.opened, first=shape.first)
 

@@ -67,6 +67,7 @@ class ResultQuery:
     of_all: bool = False  # of all users, as far as the caller sees them
     team_project: str | None = None  # only those that belong to this team project
     companions: bool = False  # with companions, such as a TensorBoard
+    newest: int | None = None  # at most so many of the newest; None: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +403,9 @@ def _make_outcome_queries(query: ResultQuery, caller: Caller) -> Mapping[str | N
         raise UsageError("neither an experiment nor a project is named", "name one")
     if not numbers:
         whose = None if query.of_all or query.team_project is not None else query.user or caller.user
-        of_everything = OutcomeQuery((), query.project, caller, everything, query.team_project, query.companions)
+        of_everything = OutcomeQuery(
+            (), query.project, caller, everything, query.team_project, query.companions, query.newest
+        )
         return {whose: of_everything}
     return {
         user: OutcomeQuery(tuple(of_user), None, caller, companions=query.companions)

@@ -70,6 +70,7 @@ def test_all_projects_in_pages(services: Services) -> None:
     assert [line["id"] for line in page["rows"]] == ["2", "1.2"]
     assert (page["lines"], page["matched"]) == (4, 4)
     assert [line["id"] for line in ask(services, project="other")["rows"]] == ["2"]
+    assert [line["id"] for line in ask(services, sort="-id", newest=2)["rows"]] == ["3", "2"]
     assert ask(services, where=("lr<1",), sort="project,-lr")["matched"] == 2
 
 
