@@ -8,8 +8,8 @@ import { formatNumber } from "./format.js";
 import { drawPieces } from "./markdown.js";
 import { MediaBoard } from "./media.js";
 import { makeLink, makeProblem, makeTable, makeText } from "./parts.js";
+import { topOf } from "./rights.js";
 import { makeSeries } from "./set.js";
-import { topOf } from "./store.js";
 
 /** @import { ReportBlock } from "../wire.js" */
 

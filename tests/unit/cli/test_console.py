@@ -197,7 +197,11 @@ def test_a_full_output_is_one_clear_error(fake_server: FakeServer, folder: Path,
             timeout=DEADLINE,
         )
     assert result.returncode == 4
-    assert result.stderr.startswith("error: the output cannot be written: No space left on device\nhint: ")
+    said = "the output cannot be written: No space left on device"
+    if "--json" in words:
+        assert json.loads(result.stderr)["error"]["cause"] == said
+    else:
+        assert result.stderr.startswith(f"error: {said}\nhint: ")
     assert len(result.stderr.splitlines()) == 2
 
 

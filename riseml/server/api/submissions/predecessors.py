@@ -87,7 +87,7 @@ class PredecessorFinder:
         if not hosts.shared_output:
             raise Refused(
                 f"train.inputs.{source.name}: the hosts of this pool do not share their outputs",
-                "give them a shared folder: `storage.output` in pool.yml; or save and fetch it: docs/stores.md",
+                "give them a shared folder: `storage.output` in pool.yml; or save and fetch it: `riseml docs stores`",
             )
         url = parse_input_url(source.url)
         named = self._find(url.experiment)

@@ -53,7 +53,7 @@ def test_a_script_of_a_role_is_refused_there() -> None:
     roles = {"learner": {"run": ["echo " + "y" * 515] * 300}, "actor": {"run": "true"}}
     file = json.dumps({"project": "x", "train": {"image": "a", "roles": roles}})
     (problem,) = [one for one in map(str, check_config(file).problems) if "warning" not in one]
-    assert "train.roles.learner.run: the script has 175," in problem
+    assert "train.roles.learner.run: the script has 187," in problem
 
 
 @pytest.mark.parametrize(

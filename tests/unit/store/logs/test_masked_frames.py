@@ -18,7 +18,7 @@ from riseml.base.masks import MASK, Masker, list_escaped_forms, list_forms
 from riseml.model import Frame
 from riseml.store.logs.masked_frames import FrameMasker
 
-OTHER_BYTES = st.binary(max_size=12).map(lambda data: data.replace(b"\n", b"."))
+OTHER_BYTES = st.binary(max_size=12).map(lambda data: data.replace(b"\n", b".").replace(b"*", b"+"))  # none is a mask
 VALUES = st.text(
     st.characters(codec="utf-8", exclude_characters="\0\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"), min_size=6, max_size=30
 ).filter(lambda value: value.strip() == value and len(value.encode()) >= 6)
