@@ -21,6 +21,7 @@ from riseml.cli.commands.options import (
     LongLogOption,
     OldFollowOption,
     OldForceOption,
+    WatchOption,
     accept_old_letter,
 )
 from riseml.cli.context import CommandContext, Exit
@@ -54,7 +55,6 @@ TailOption = Annotated[
     ),
 ]
 LongOption = Annotated[bool, typer.Option("-l", "--long", help="Show more of each.")]
-WatchOption = Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 2 s.")]
 CapsuleOption = Annotated[
     bool, typer.Option("--capsule", help="Show what is needed to run it again: image, packages, code, data.")
 ]

@@ -29,6 +29,7 @@ FileOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+WatchOption = Annotated[bool, typer.Option("-w", "--watch", help="Refresh every 2 s.")]
 LongLogOption = Annotated[
     bool,
     typer.Option("-l", "--long", help="Print times, reasons and exit codes in the log, and every job at the end."),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from riseml import wire
 
 _MOST_NAMED = 4  # threads of one stack that are named
+_PLACES = (Column("N", right=True), Column("RANKS", folds=True), Column("STATE"), Column("WHERE", folds=True))
 _MOST_LINES = 15  # hot lines that are printed
 _HOT_LINES = (Column("OWN", right=True), Column("TOTAL", right=True), Column("LINE", folds=True))
 _LONGEST_COMMAND = 60  # characters
@@ -33,6 +34,30 @@ def list_stacks(stacks: wire.StacksView, style: Style) -> list[str]:
         lines += ["", clean_text(_describe_members(members)), *frames]
     remainder_lines = [*_list_others(stacks["jobs"])]
     return [*lines, "", *remainder_lines] if remainder_lines else lines
+
+
+def list_places(stacks: wire.StacksView, style: Style) -> list[str]:
+    """Return the places of all ranks as a table, the largest group first, and what could not be read."""
+    rows = [
+        (str(len(group["ranks"])), _name_ranks(group["ranks"]), _name_state(group), clean_text(_name_place(group)))
+        for group in stacks["groups"]
+    ]
+    head = clean_text(f"{stacks['id']} at {stacks['time'][11:19]} UTC")
+    missing = [clean_text(f"{job['id']} was not read: {job['trouble']}") for job in stacks["jobs"] if job["trouble"]]
+    return [head, "", *build_table(_PLACES, rows, style), *missing]
+
+
+def _name_ranks(ranks: Sequence[str]) -> str:
+    more = f" and {len(ranks) - _MOST_NAMED} more" if len(ranks) > _MOST_NAMED else ""
+    return clean_text(", ".join(ranks[:_MOST_NAMED]) + more)
+
+
+def _name_state(group: wire.StackGroupView) -> str:
+    return "-" if group["place"] is None else "waits" if group["idle"] else "runs"
+
+
+def _name_place(group: wire.StackGroupView) -> str:
+    return ", ".join(text for text in (group["place"], group["remark"]) if text)
 
 
 def list_profile(profile: wire.ProfileView, files: Sequence[str], style: Style) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from riseml import wire
-from riseml.cli.output.stacks_view import list_stacks
+from riseml.cli.output.stacks_view import list_places, list_stacks
 from riseml.cli.output.style import Style
 
 FRAMES: list[wire.StackFrameView] = [
@@ -65,4 +65,34 @@ def test_equal_stacks_are_printed_once_and_the_rest_is_told() -> None:
         "4.worker.1 pid 9 sleep 60: no Python, state S in futex_wait",
         "4.worker.1 pid 10 python train.py: the kernel forbids it",
         "4.ps.1 was not read: gpu2 does not answer",
+    ]
+
+
+def test_the_places_of_all_ranks_are_a_table() -> None:
+    groups: list[wire.StackGroupView] = [
+        {
+            "ranks": [f"worker.{number}" for number in range(1, 8)],
+            "place": "all_reduce (train.py:88)",
+            "idle": True,
+            "remark": "",
+        },
+        {
+            "ranks": ["worker.8"],
+            "place": "decode\x1b[2J (data.py:4)",
+            "idle": False,
+            "remark": "is stopped by a signal",
+        },
+        {"ranks": ["ps.1"], "place": None, "idle": True, "remark": "runs redis"},
+    ]
+    jobs: list[wire.JobStacksView] = [{"id": "4.ps.2", "host": None, "processes": [], "trouble": "no answer"}]
+    time = "2026-11-29T02:22:26.123456Z"
+    stacks: wire.StacksView = {"id": "4", "time": time, "summary": "", "groups": groups, "jobs": jobs}
+    assert [" ".join(line.split()) for line in list_places(stacks, Style())] == [
+        "4 at 02:22:26 UTC",
+        "",
+        "N RANKS STATE WHERE",
+        "7 worker.1, worker.2, worker.3, worker.4 and 3 more waits all_reduce (train.py:88)",
+        "1 worker.8 runs decode (data.py:4), is stopped by a signal",
+        "1 ps.1 - runs redis",
+        "4.ps.2 was not read: no answer",
     ]
