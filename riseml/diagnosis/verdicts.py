@@ -252,7 +252,7 @@ def _check_stopped(ranks: Sequence[RankFinding], samples: _Samples, facts: RunFa
     if not stopped:
         return None
     names = tuple(sorted({process.job for process in stopped}))
-    sentence = f"{_join(names)} {_is(names)} stopped by a signal: `kill -CONT {stopped[0].pid}` lets it go on"
+    sentence = f"{_join(names)} {_is(names)} stopped by a signal: SIGCONT lets process {stopped[0].pid} of it go on"
     return StallCause.STOPPED, Certainty.CERTAIN, sentence + _tell_others(ranks, names), names
 
 

@@ -11,7 +11,6 @@ PATIENCE = "4s"
 """The silence that counts as a stall, so that tests do not wait for minutes."""
 
 _TORCH = "riseml-test/pytorch:2.13.0"
-_TENSORFLOW = "riseml-test/tensorflow:2.21.0"
 _GANG = """
 import os, sys, threading, time
 import torch
@@ -62,7 +61,7 @@ class Hang:
                 train |= {"framework": "pytorch", "pytorch": section} | ({"image": _TORCH} if contained else {})
             case "tensorflow":
                 cluster = {"worker": 2, "ps": 0}
-                train |= {"framework": "tensorflow", "tensorflow": {"distributed": cluster}, "image": _TENSORFLOW}
+                train |= {"framework": "tensorflow", "tensorflow": {"version": "2.21.0", "distributed": cluster}}
             case "roles":
                 train |= {"image": "riseml-test/base:py311", "roles": {"worker": {"count": 2}, "ps": {"count": 1}}}
             case _:
@@ -158,7 +157,7 @@ time.sleep(3600)
         "roles",
         "stopped",
         ("ps.1",),
-        r"ps\.1 is stopped by a signal: `kill -CONT \d+` lets it go on",
+        r"ps\.1 is stopped by a signal: SIGCONT lets process \d+ of it go on",
     ),
     Hang(
         "a pool whose worker holds a lock since its fork",
@@ -296,7 +295,7 @@ print("has joined", flush=True)
 """,
         "tensorflow",
         "meeting",
-        ("chief", "worker.1"),
+        ("master", "worker.1"),
         r".* wait for peers that never come, in .*",
     ),
 )

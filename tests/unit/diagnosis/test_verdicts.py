@@ -101,7 +101,7 @@ CASES = [
         [make_process("master", TF_MEET), make_process("ps.1", PS, "T")],
         RunFacts(),
         StallCause.STOPPED,
-        "ps.1 is stopped by a signal: `kill -CONT 7` lets it go on; master waits for it in"
+        "ps.1 is stopped by a signal: SIGCONT lets process 7 of it go on; master waits for it in"
         " ensure_initialized (train.py:7)",
     ),
     (
