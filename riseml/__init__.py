@@ -19,6 +19,7 @@ _API = {
     "runs": ("CommandResult", "MetricPoint", "Run", "RunJob", "RunLine"),
     "outputs": ("OutputFile", "RunOutput"),
     "results": ("Results",),
+    "shapes": ("SpecDict", "TrainDict"),
     "errors": (
         "Conflict",
         "ExperimentFailed",
@@ -33,11 +34,15 @@ _API = {
 }
 """Names for programs, by the module of `riseml.python_api` that is imported when one of them is first used."""
 
+_MODULES = ("aio", "shapes")
+"""Modules of `riseml.python_api` for programs."""
+
 TYPE_CHECKING = False  # type checkers take it for true; to import typing costs a supervisor more than all else here
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from riseml.python_api import aio as aio
+    from riseml.python_api import shapes as shapes
     from riseml.python_api.errors import Conflict as Conflict
     from riseml.python_api.errors import ExperimentFailed as ExperimentFailed
     from riseml.python_api.errors import Interrupted as Interrupted
@@ -63,14 +68,16 @@ if TYPE_CHECKING:
     from riseml.python_api.runs import Run as Run
     from riseml.python_api.runs import RunJob as RunJob
     from riseml.python_api.runs import RunLine as RunLine
+    from riseml.python_api.shapes import SpecDict as SpecDict
+    from riseml.python_api.shapes import TrainDict as TrainDict
 else:  # a type checker must not take every name for one of these
 
     def __getattr__(name: str) -> object:
         """Return a name for programs; the first use imports its module."""
-        if name == "aio":
-            from riseml.python_api import aio
+        if name in _MODULES:
+            from importlib import import_module
 
-            return aio
+            return import_module(f"riseml.python_api.{name}")
         for module, names in _API.items():
             if name in names:
                 from importlib import import_module

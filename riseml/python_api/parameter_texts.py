@@ -36,11 +36,11 @@ def list_pairs(values: Mapping[str, object] | None, subject: str) -> list[tuple[
 def _write_value(subject: str, value: object) -> str:
     if isinstance(value, str):
         return value
-    plain = _make_plain(subject, value)
+    plain = make_plain(subject, value)
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
-def _make_plain(subject: str, value: object) -> object:
+def make_plain(subject: str, value: object) -> object:
     """Return a value with lists and dictionaries for what is like them, such as a number or an array of numpy.
 
     Raises:
@@ -56,9 +56,9 @@ def _make_plain(subject: str, value: object) -> object:
             raise UsageError(f"{subject} is {value}", "a parameter is a finite number; write a text for another value")
         return value
     if isinstance(value, Mapping):
-        return {str(name): _make_plain(subject, part) for name, part in value.items()}
+        return {str(name): make_plain(subject, part) for name, part in value.items()}
     if isinstance(value, Sequence | range) and not isinstance(value, bytes | bytearray):
-        return [_make_plain(subject, part) for part in value]
+        return [make_plain(subject, part) for part in value]
     raise UsageError(
         f"{subject} is of type {type(value).__name__}", "give a text, a number, True or False, or a list of these"
     )

@@ -26,18 +26,22 @@ from riseml.python_api.function_calls import (
     write_map_command,
 )
 from riseml.python_api.notes import read_allowed, read_message
-from riseml.python_api.parameter_texts import list_pairs
+from riseml.python_api.parameter_texts import list_pairs, make_plain
 from riseml.python_api.predecessors import list_inputs, list_predecessors
 from riseml.python_api.program import Program, Tell, ignore_sentence
 from riseml.python_api.runs import Run
+from riseml.python_api.shapes import SpecDict
 
 if TYPE_CHECKING:
     from riseml import wire
     from riseml.python_api.predecessors import After, Input
     from riseml.submission.config_source import ConfigSource
 
-Source = str | os.PathLike[str] | Callable[..., Any] | Call
-"""A riseml.yml, the folder of one; or a function of the project in the working directory, or a call of one."""
+Project = str | os.PathLike[str] | SpecDict
+"""A riseml.yml, the folder of one, or what it would say; the files of the project are then in the working directory."""
+
+Source = Project | Callable[..., Any] | Call
+"""A project; or a function of the project in the working directory, or a call of one."""
 
 _MOST_RUNS = 1000
 
@@ -64,7 +68,7 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
     pull: bool = False,
     after: After | Sequence[After] = (),
     inputs: Mapping[str, Input] | None = None,
-    project: str | os.PathLike[str] = ".",
+    project: Project = ".",
     tell: Tell = ignore_sentence,
     **named: object,
 ) -> Run:
@@ -79,8 +83,8 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
         run.wait().returned()
 
     Args:
-        source: a riseml.yml or its folder; or a function that a module of the project defines at its top, or a
-            `riseml.call` of one, whose arguments may have the names of these options.
+        source: a riseml.yml, its folder, or a `riseml.SpecDict`; or a function that a module of the project defines at
+            its top, or a `riseml.call` of one, whose arguments may have the names of these options.
         arguments: of the function, as `named`; what JSON can hold.
         parameters: as `-p`: {"lr": 0.1}; a list is a grid, and the run is a set.
         settings: as `--set`: {"train.resources.gpus": 2}.
@@ -90,7 +94,7 @@ def submit(  # noqa: PLR0913  # the options of `riseml train`, each by its name
         pull: ask the registry for the newest image.
         after: what must have FINISHED before it starts: runs, or their IDs; "4:any" accepts any end of 4.
         inputs: outputs that its jobs read, as `train.inputs`: {"model": run, "data": "output://4/data"}.
-        project: with a function: the riseml.yml, or its folder, that says in which environment it runs.
+        project: with a function: the riseml.yml, its folder, or a `riseml.SpecDict`, that says where it runs.
         tell: takes sentences about how it goes: "Syncing project (12 kB, 3 files)...".
         named: arguments of the function.
 
@@ -133,7 +137,7 @@ def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and
     allow_env: Sequence[str] = (),
     after: After | Sequence[After] = (),
     inputs: Mapping[str, Input] | None = None,
-    project: str | os.PathLike[str] = ".",
+    project: Project = ".",
     tell: Tell = ignore_sentence,
 ) -> Run:
     """Call a function of the project once for each point, each call in an experiment of one set; return the set.
@@ -151,7 +155,7 @@ def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and
         allow_env: see `submit`.
         after: see `submit`.
         inputs: see `submit`.
-        project: the riseml.yml, or its folder, that says in which environment the calls run.
+        project: the riseml.yml, its folder, or a `riseml.SpecDict`, that says in which environment the calls run.
         tell: see `submit`.
 
     Raises:
@@ -175,7 +179,7 @@ def map(  # noqa: PLR0913  # as `submit`; the name is Python's own for this, and
 
 
 def search(  # noqa: PLR0913  # as `submit`
-    source: str | os.PathLike[str] = ".",
+    source: Project = ".",
     *,
     metric: str | None = None,
     goal: str | None = None,
@@ -198,7 +202,7 @@ def search(  # noqa: PLR0913  # as `submit`
         run = riseml.search("riseml.yml", metric="accuracy", goal="maximize", trials=40, parameters=space)
 
     Args:
-        source: a riseml.yml or its folder.
+        source: a riseml.yml, its folder, or a `riseml.SpecDict`.
         metric: what is searched for; None: `train.search` of the file says it, as for all that follow.
         goal: "maximize" or "minimize".
         trials: how many points are tried.
@@ -305,12 +309,24 @@ def _list_given(options: Mapping[str, object]) -> set[str]:
 def _find_config(source: object) -> ConfigSource:
     from riseml.submission.config_source import read_config_source
 
+    if isinstance(source, Mapping):
+        return _make_config(source)
     if not isinstance(source, str | os.PathLike):
         raise UsageError(
             f"a project is the path of a riseml.yml or of its folder, not {source!r}", 'write submit("riseml.yml")'
         )
     path = Path(source)
     return read_config_source(Path.cwd(), path / "riseml.yml" if path.is_dir() else path)
+
+
+def _make_config(spec: Mapping[str, object]) -> ConfigSource:
+    """Return a spec as a riseml.yml of the working directory: JSON is YAML."""
+    from riseml.files.project.folder import Project as ProjectFolder
+    from riseml.submission.config_source import ConfigSource
+
+    folder = Path.cwd()
+    text = json.dumps(make_plain("spec", spec), indent=2, ensure_ascii=False, allow_nan=False)
+    return ConfigSource(ProjectFolder(folder, folder / "riseml.yml"), "spec", text)
 
 
 def _make_program(executor: str | None, tell: Tell) -> Program:

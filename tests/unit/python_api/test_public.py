@@ -30,9 +30,14 @@ def run() -> Run:
     return Run(Program(), "4")
 
 
+TRAIN: riseml.TrainDict = {"image": "python:3.11", "run": "python train.py"}
+
 WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: riseml.submit("absent.yml"), riseml.NotFound, "there is no file absent.yml"),
     (lambda: riseml.submit(3), riseml.UsageError, "a project is the path of a riseml.yml"),  # type: ignore[arg-type]  # wrong
+    (lambda: riseml.submit({"project": "x"}), riseml.SpecError, "spec has 1 problem"),  # type: ignore[arg-type]  # wrong
+    (lambda: riseml.submit({"project": "x", "train": TRAIN | {"gpus": 1}}), riseml.SpecError, "spec has 1 problem"),  # type: ignore[arg-type]  # wrong
+    (lambda: riseml.submit({"project": "x", "train": object()}), riseml.UsageError, "spec is of type object"),  # type: ignore[arg-type]  # wrong
     (lambda: riseml.submit(".", 3, lr=1), riseml.UsageError, "submit got 3, lr, which only a function takes"),
     (lambda: riseml.submit(train, 1, 2), riseml.UsageError, "train does not take these arguments: too many"),
     (lambda: riseml.submit(train, rate=1), riseml.UsageError, "got an unexpected keyword argument 'rate'"),
