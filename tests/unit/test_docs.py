@@ -141,6 +141,14 @@ def test_the_file_of_the_readme_is_valid_and_short() -> None:
     assert checked.spec is not None
 
 
+@pytest.mark.parametrize("name", ["coming-from-other-tools.md", "getting-started.md"])
+def test_the_files_of_a_page_are_valid(name: str) -> None:
+    page = (ROOT / "docs" / name).read_text()
+    files = re.findall(r"^```yaml[^\n]*\n(project:.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    assert len(files) >= 2
+    assert [problem for text in files for problem in check_config(text).problems] == []
+
+
 def test_the_commands_of_the_readme_exist() -> None:
     typed = set(re.findall(r"^riseml (\w+) .*#", README, flags=re.MULTILINE))
     pages = (ROOT / "docs/commands.md").read_text()
