@@ -50,10 +50,11 @@ class AgentHands:
         return identity
 
     def wait_end(self, identity: str) -> dict[str, Any]:
-        """Return an experiment that has ended."""
+        """Return an experiment that has ended, and whose log is complete."""
         for _ in range(DEADLINE // 20):
             view: dict[str, Any] = self.call("status", experiment=identity, wait_seconds=20)["experiments"][0]
             if view["ended_at"] is not None:
+                self.call("status", experiment=identity, wait_seconds=60)  # until the last line of its log is there
                 return view
         raise AssertionError(f"experiment {identity} does not end: {view}")
 

@@ -125,6 +125,7 @@ def test_a_run_that_goes_on_is_followed_explained_and_stopped(
     whole = hands.run()
     first, second = f"{whole}.1", f"{whole}.2"
     process_rig.wait_state(first, "RUNNING")
+    process_rig.wait_state(second, "PENDING")
     process_rig.wait("its lines are there", lambda: len(process_rig.lines(first, follow="false")) >= 12)
 
     explained = hands.call("explain", experiment=second)["explanation"]
