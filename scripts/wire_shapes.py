@@ -18,7 +18,7 @@ from typing_extensions import is_typeddict
 
 from riseml import wire
 from riseml.server.api.routes.router import make_router
-from riseml.wire import command_output
+from riseml.wire import agents, command_output
 
 PACKAGE = Path(wire.__file__).parents[1]
 SHAPES = PACKAGE / "client" / "answer_shapes.json"
@@ -67,7 +67,8 @@ def _write_routes() -> str:
 def _list_shapes() -> list[tuple[str, Any]]:
     """Return the shapes that a server sends or gets, by their names."""
     shapes = [shape for shape in vars(wire).values() if is_typeddict(shape)]
-    named = {shape.__name__: shape for shape in shapes if shape.__module__ != command_output.__name__}
+    own = {command_output.__name__, agents.__name__}  # commands make these
+    named = {shape.__name__: shape for shape in shapes if shape.__module__ not in own}
     return sorted(named.items())
 
 
