@@ -151,8 +151,8 @@ PYTHON_FAILURES: tuple[KnownFailure, ...] = (
     ),
     KnownFailure(
         "wandb",
-        "Weights & Biases has no key in the job: write `env: [WANDB_API_KEY]` under `train`, or set `WANDB_MODE:"
-        " offline`",
+        "Weights & Biases has no key in the job: write `track: [tensorboard, wandb]` under `train`, and its runs become"
+        " metrics here without a key, or `env: [WANDB_API_KEY]`",
         patterns=(r"wandb.*api_key not configured|No API key configured\. Use `wandb login`",),
     ),
     KnownFailure(
