@@ -1,4 +1,4 @@
-.PHONY: demo demo-team unit test test-engines exploits check coverage soak soak-logs bench chaos audit docs pictures clean
+.PHONY: demo demo-team unit test test-engines exploits check coverage soak soak-logs bench chaos diagnose audit docs pictures clean
 
 demo: ## the main job on this machine
 	@scripts/demo
@@ -23,6 +23,9 @@ check: ## style, types, floors: seconds
 
 bench: ## how fast it is here, beside other tools: 35 to 50 minutes
 	@scripts/setup && DOCKER_HOST=$$(scripts/engine/up) && export DOCKER_HOST && scripts/engine/images base tensorflow pytorch && scripts/engine/chromium && scripts/slurm/packages && .venv/bin/python -m benchmarks
+
+diagnose: ## trainings that hang, and what riseml says of each: docs/diagnosis.md, fifteen minutes
+	@scripts/diagnose
 
 chaos: ## some hundred crashes and faults of every kind, and what they cost: under 20 minutes
 	@scripts/chaos

@@ -45,6 +45,7 @@ __all__ = [
     "SearchStopDict",
     "SecretsDict",
     "SpecDict",
+    "StallDict",
     "TensorflowDict",
     "TensorflowTensorboardDict",
     "TrainDict",
@@ -322,6 +323,13 @@ class RetryDict(TypedDict, total=False):
     scope: Literal["experiment", "role"]  # What starts again
 
 
+class StallDict(TypedDict, total=False):
+    """No progress any more."""
+
+    after: str | float  # How long
+    then: Literal["remark", "dump", "retry", "fail"]  # What follows
+
+
 class LogDict(TypedDict, total=False):
     """Log."""
 
@@ -372,7 +380,7 @@ class TrainDict(TypedDict, total=False):
     concurrency: int  # Experiments at the same time
     repeat: int  # Runs of each point
     metrics: Mapping[str, str]  # Metrics read from the log
-    track: bool | Sequence[Literal["tensorboard", "mlflow"]]  # Metrics read elsewhere
+    track: bool | Sequence[Literal["tensorboard", "mlflow", "wandb", "kubeflow"]]  # Metrics read elsewhere
     data: Sequence[DataDict]  # Data
     inputs: Mapping[str, str]  # Inputs
     store: str  # Access to a store
@@ -386,6 +394,7 @@ class TrainDict(TypedDict, total=False):
     retry: int | RetryDict  # Further attempts
     max_duration: str | float  # Longest run
     idle_timeout: str | float  # Longest time without a sign of life
+    stall: StallDict  # No progress any more
     stop_grace: str | float  # Time to stop
     finish_grace: str | float  # Time to finish
     priority: int  # Priority

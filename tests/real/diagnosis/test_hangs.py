@@ -42,5 +42,11 @@ def test_each_cause_is_named(rig: Rig) -> None:
 
 
 @pytest.mark.engine
-def test_each_cause_of_a_gang_of_pytorch_is_named(shared_rig: Rig) -> None:
-    check_hangs(shared_rig, TORCH_HANGS + TENSORFLOW_HANGS)
+def test_each_cause_of_a_gang_is_named(tmp_path: Path, engine_url: str) -> None:
+    """Some of them, in containers alone: processes would install PyTorch first. `make diagnose` runs all of them."""
+    with Rig(tmp_path / "home", engine_url) as rig:
+        try:
+            check_hangs(rig, TORCH_HANGS[:3] + TENSORFLOW_HANGS)
+            assert rig.list_left() == []
+        finally:
+            rig.clean_up()
