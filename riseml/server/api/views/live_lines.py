@@ -30,7 +30,7 @@ class LiveWords:
     latest: str = ""  # the last line of the log; of a set what its search does; empty: nothing
 
 
-class _Member(NamedTuple):
+class _ShownMember(NamedTuple):
     """A member of a set for `roll_up_set`."""
 
     state: State
@@ -83,6 +83,6 @@ def roll_up_group(
         starts: when each of them started, by its key in the store; empty: it has not.
         search: of the set; None: it has none.
     """
-    members = [_Member(outcome.state, Reason(outcome.reason), starts.get(outcome.id, "")) for outcome in outcomes]
+    members = [_ShownMember(outcome.state, Reason(outcome.reason), starts.get(outcome.id, "")) for outcome in outcomes]
     goes_on = search is not None and search.end is None
     return roll_up_set(members, goes_on=goes_on, failure=find_search_failure(search))[0]
