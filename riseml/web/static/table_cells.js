@@ -82,7 +82,8 @@ export function nameSet(line) {
 
 /** @param {TableLine} line @param {string[]} group @returns {Children} */
 function nameGroup(line, group) {
-  const count = make("span", { class: "soft" }, ` ${countNoun(line.count, "experiment")}`);
+  const [number, ...noun] = countNoun(line.count, "experiment").split(" ");
+  const count = make("span", { class: "soft" }, ` ${number}`, make("span", { class: "noun" }, ` ${noun.join(" ")}`));
   if (isSet(line, group)) return [make("a", { href: linkTo(nameSet(line)) }, nameSet(line)), count];
   return [nameValues(line), count];
 }

@@ -10,7 +10,7 @@ const NARROW_WIDTH = 103;
 const NARROW_WIDTHS = new Map([["id", 66], ["rank", 48], ["state", 106], ["progress", 170], ["latest", 240]]);
 const LEAST_WIDTH = 40; // pixels
 const MOST_WIDTH = 900;
-const WIDTHS = new Map([["id", 92], ["marks", 82], ["created", 104], ["progress", 190], ["latest", 300], ["time", 96], ["rank", 62], ["state", 128], ["note", 260], ["name", 150], ["project", 130], ["host", 130], ["workers", 84], ["gpus", 66], ["set", 66], ["reason", 150]]);
+const WIDTHS = new Map([["id", 92], ["marks", 82], ["created", 104], ["progress", 190], ["latest", 250], ["time", 96], ["rank", 62], ["state", 128], ["note", 260], ["name", 150], ["project", 130], ["host", 130], ["workers", 84], ["gpus", 66], ["set", 66], ["reason", 150]]);
 const NAME = /(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^,])+/gs;
 const PLAIN_WORD = /^[^\s<>=!'",&()\\]+$/;
 const TERM = /^-?[^\s:<>=!"'-][^\s:<>=!"']*(:|<=|>=|!=|=|<|>)\S[^]*$/;

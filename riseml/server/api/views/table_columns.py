@@ -68,10 +68,15 @@ def _differs(rows: Sequence[ResultRow], read: Reader) -> bool:
 
 
 def choose_usual(available: Sequence[wire.TableColumn], usual: UsualTable) -> list[str]:
-    """Return the columns of a table whose columns nobody has chosen: what differs, and of a metric that ranks the last
-    value beside the one that ranks."""
+    """Return the columns of a table whose columns nobody has chosen: those that differ.
+
+    In the table of a set, the last value of a metric that ranks is beside the one that ranks.
+    """
     differing = {column["name"] for column in available if column["differs"]}
-    metrics = sorted(_list_values(available, usual.ranking), key=lambda name: not _is_ranking(name, usual.ranking))
+    metrics = sorted(
+        _list_values(available, usual.ranking if usual.of_set else ()),
+        key=lambda name: not _is_ranking(name, usual.ranking),
+    )
     parameters = [column["name"] for column in available if column["kind"] == "parameters" and column["differs"]]
 
     def pick(*names: str) -> list[str]:
