@@ -50,6 +50,8 @@ def make_row(result: wire.ResultView) -> ResultRow:
         scores=result["scores"],
         project=result["project"],
         gpus=result.get("gpus", 0),
+        user=result.get("user", ""),
+        created=result.get("created_at", ""),
         annotation=Annotation(
             result.get("name", ""),  # a server of an earlier version says nothing of it
             tuple(result.get("tags", ())),

@@ -24,7 +24,9 @@ class ResultView(TypedDict):
     """What came out of one experiment."""
 
     id: str  # `144.3`; of another user `paul.144.3`
+    user: NotRequired[str]  # whose it is; absent from a server of an earlier version
     project: str
+    created_at: NotRequired[str]  # RFC 3339; absent from a server of an earlier version
     name: str  # that a user has given it, or its set; empty: none
     tags: list[str]  # its own, then those of its set
     note: str  # Markdown of a user; empty: none

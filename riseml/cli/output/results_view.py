@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from riseml.analysis.column_names import quote_name
+from riseml.analysis.column_names import quote_name, split_exact
 from riseml.analysis.csv_table import list_csv_lines
 from riseml.analysis.result_answers import has_generations, list_all_names, list_objectives, make_columns, make_row
 from riseml.analysis.rows import FIXED, Columns, ResultRow, Value
@@ -300,7 +300,14 @@ def _make_field(name: str, columns: Columns) -> _Field:
     if name == "note":
         return _Field(Column(name, folds=True), lambda entry: _join_lines(reader(entry.row)))
     ranks = kind == "metrics" and metric in columns.goals and part in ("", "best", _BEST_PARTS[columns.goals[metric]])
-    return _Field(Column(clean_text(name), right=right), lambda entry: reader(entry.row), ranks)
+    return _Field(Column(clean_text(_title(name, columns)), right=right), lambda entry: reader(entry.row), ranks)
+
+
+def _title(name: str, columns: Columns) -> str:
+    """Return a name in quotes without them, where it still means the same: `val loss.max` of `"val loss".max`."""
+    meaning = columns.resolve(name)
+    plain = ".".join(filter(None, meaning[1:]))
+    return plain if split_exact(name) is not None and columns.resolve(plain) == meaning else name
 
 
 def _join_lines(value: Value) -> Value:
@@ -319,7 +326,7 @@ def list_csv(results: wire.ResultList, chosen: Sequence[str] = ()) -> list[str]:
     readers = [None if name == "rank" else columns.find_reader(name) for name in names]
     entries = [_Entry(experiment, make_row(experiment)) for experiment in results["experiments"]]
     return list_csv_lines(
-        names,
+        [_title(name, columns) for name in names],
         ([entry.view["rank"] if read is None else read(entry.row) for read in readers] for entry in entries),
     )
 

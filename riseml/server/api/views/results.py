@@ -466,7 +466,9 @@ def _show_results(placed: Mapping[str, _Placed], sources: _RowSources, stores: S
         seconds = count_run_seconds(run, sources.moment)
         views[name] = {
             "id": name,
+            "user": outcome.user,
             "project": outcome.project,
+            "created_at": _show_moment(outcome.created_at),
             **show_annotation(sources.annotations.get(name, NO_ANNOTATION)),
             "rank": placed[name].rank,
             "value": placed[name].value,

@@ -108,6 +108,16 @@ def test_the_csv_has_every_column_once_under_its_own_name() -> None:
     values = [found[name] for name in ("rank", "id", "state", "time", "workers", "host", "lr", "time.last")]
     assert values == ["1", "144.2", "FINISHED", "400", "2", "gpu1", "0.1", "7.5"]
     assert list_csv(CLASH, ["rank", "parameters.rank", "metrics.time"])[1] == "1,own-rank,7.5"
+    owned: Any = {**CLASH, "experiments": [{**ROW, "user": "ann", "created_at": "2026-11-01T10:00:00Z"}]}
+    assert list_csv(owned, ["user", "created", "type"])[1] == "ann,2026-11-01T10:00:00Z,experiment"
+
+
+def test_a_heading_has_quotes_only_where_the_name_means_another_column_without_them() -> None:
+    row = make_result(2, 1, make_metric("val loss", 0.5), make_metric("g", 1.0), make_metric("g.max", 2.0))
+    found: Any = {**CLASH, "metrics": ["val loss", "g", "g.max"], "best": row, "experiments": [row]}
+    names = ['"val loss"', 'metrics."val loss".max', '"g".max', '"g.max"']
+    assert list_csv(found, names)[0] == 'val loss,val loss.max,"""g"".max",g.max'
+    assert list_results(found, Style(width=100), names[:2])[0].split("  ")[-1].strip() == "val loss.max"
 
 
 def test_the_table_has_every_column_once_under_its_own_name() -> None:
