@@ -196,7 +196,7 @@ def _read_pixels(image: "Any") -> "tuple[int, int, int, bytes]":
 def _put_channels_last(image: "Any") -> "Any":
     if hasattr(image, "transpose") and hasattr(image, "astype"):
         return image.transpose(1, 2, 0)
-    return [[list(pixel) for pixel in zip(*lines, strict=False)] for lines in zip(*image, strict=False)]
+    return [[list(pixel) for pixel in zip(*lines)] for lines in zip(*image)]  # noqa: B905  # Python 3.6 has no `strict`
 
 
 def _flatten_pixels(lines: "Any") -> bytes:

@@ -209,3 +209,4 @@ def test_a_package_without_reports_gets_them_and_a_broken_one_is_passed_over(
 def test_it_is_written_for_python_3_6() -> None:
     ast.parse(read_program("media_reports"), feature_version=(3, 6))
     assert "__future__" not in read_program("media_reports")
+    assert "strict=" not in read_program("media_reports"), "an argument of zip from Python 3.10 on"
