@@ -160,3 +160,18 @@ def test_outputs_are_kept_and_cleaned(process_rig: Rig, tmp_path: Path) -> None:
     assert rig.post("/v1/experiments/2/output/remove").status_code == 409
     rig.go_file("2").touch()
     rig.wait_closed("2")
+
+
+def test_what_a_job_reports_as_media_is_listed(process_rig: Rig, tmp_path: Path) -> None:
+    rig = process_rig
+    calls = (
+        "riseml.report_image('s', 40, [[0, 255]]); riseml.report_text('s', 'x'); riseml.report_image('s', 'no', [[1]])"
+    )
+    rig.submit(single(f'python3 -c "import riseml; {calls}"'))
+    assert rig.wait_closed("1")["state"] == "FINISHED"
+    listed = riseml(rig, tmp_path, "media", "1")
+    assert (listed.code, listed.err) == (0, "")
+    assert [line.split()[:4] for line in listed.out.splitlines()[1:3]] == [
+        ["s", "picture", "1", "40"],
+        ["s", "text", "1", "0"],
+    ]
