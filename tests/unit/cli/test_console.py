@@ -202,7 +202,7 @@ def test_a_full_output_is_one_clear_error(fake_server: FakeServer, folder: Path,
         assert json.loads(result.stderr)["error"]["cause"] == said
     else:
         assert result.stderr.startswith(f"error: {said}\nhint: ")
-    assert len(result.stderr.splitlines()) == 2
+        assert len(result.stderr.splitlines()) == 2
 
 
 def test_a_full_standard_error_does_not_change_the_exit_code(fake_server: FakeServer, folder: Path) -> None:
