@@ -18,9 +18,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "diagnosis.md"
 HEAD = """# What the server says of a run that hangs
 
 Each row is a small training that really hangs for this cause, run on the {date} by `make diagnose`, one after another,
-on a machine with {cores} cores. Nobody asks: the server notices the stall and diagnoses it by itself
-([stuck.md](stuck.md)). The patience is {patience} here (`stall: {{after: {patience}}}`), so that nobody waits for
-minutes; *seconds* is the time from the end of that patience until the sentence is there. `process` are jobs without Docker.
+on a machine with {cores} cores. No user asks: the server notices the stall and diagnoses it by itself
+([stuck.md](stuck.md)). The patience is {patience} here (`stall: {{after: {patience}}}`), to save minutes; *seconds* is
+the time from the end of that patience until the sentence is there. `process`: without Docker.
 
 {right} of {all} causes are named right, with the rank.
 
