@@ -100,7 +100,8 @@ class ReportEditor {
     this.text = make("textarea", { id: "report-text", rows: 24, spellcheck: "true", value: text, oninput: () => this.change() });
     this.name = make("input", { type: "text", id: "report-name", value: report?.id ?? "", disabled: report !== null, maxlength: 64, autocomplete: "off", placeholder: "lr-sweep" });
     this.project = make("input", { type: "text", id: "report-project", value: report?.project ?? "", disabled: report !== null, maxlength: 128, autocomplete: "off" });
-    this.problem = make("div");
+    this.problem = make("div"); // of the preview
+    this.refusal = make("div"); // of what was to be saved: the preview of the same text does not remove it
     this.body = new ReportBody(page.signal);
     this.save = make("button", { type: "button", class: "primary", onclick: () => this.store() }, "Save");
     this.timer = 0;
@@ -114,7 +115,7 @@ class ReportEditor {
     const cancel = make("button", { type: "button", onclick: () => this.leave() }, "Cancel");
     const title = report ? `Edit ${report.id}` : "New report";
     const form = make("div", { class: "form" }, make("div", { class: "names" }, field("Name, a part of the address", name), field(isTeam ? "Project, whose members see it" : "Project", project)), field("Markdown", text), make("div", { class: "actions" }, inserts));
-    fill(this.main, make("div", { class: "line" }, make("h1", {}, title), make("div", { class: "actions" }, cancel, this.save)), this.problem, make("div", { class: "editor" }, form, make("section", { class: "preview", "aria-label": "Preview" }, this.body.element)));
+    fill(this.main, make("div", { class: "line" }, make("h1", {}, title), make("div", { class: "actions" }, cancel, this.save)), this.refusal, this.problem, make("div", { class: "editor" }, form, make("section", { class: "preview", "aria-label": "Preview" }, this.body.element)));
     this.read();
   }
 
@@ -155,6 +156,7 @@ class ReportEditor {
   async store() {
     const { report } = this;
     this.save.disabled = true;
+    fill(this.refusal);
     try {
       const request = report ? { name: report.id, text: this.text.value, version: report.version } : { name: this.name.value.trim(), text: this.text.value, ...(this.project.value.trim() ? { project: this.project.value.trim() } : {}) };
       const saved = await post("/reports", request);
@@ -162,7 +164,7 @@ class ReportEditor {
       tell(`Saved ${saved.id}, version ${saved.version}.`);
       follow(linkToReport(saved.id));
     } catch (error) {
-      fill(this.problem, makeProblem(error));
+      fill(this.refusal, makeProblem(error));
       this.save.disabled = false;
     }
   }

@@ -78,7 +78,7 @@ def plan_submission(submission: wire.Submission, caller: Caller, services: Servi
         spaces = find_project_spaces(caller, services.hosts)
         manifest = services.stores.snapshots.load_manifest(snapshot, spaces)
     planned = _plan(submission, spec, replace(manifest, holder=find_holder(spec.project, caller, services.hosts)))
-    planned = _change_plans(planned, PredecessorFinder(caller, services).add_to_plans(submission, planned.plans))
+    planned = _change_plans(planned, PredecessorFinder(services).add_to_plans(caller, submission, planned.plans))
     if caller.project is not None:  # its key is bound: the jobs get the secrets of the project alone
         planned = _change_plans(planned, lambda plan: replace(plan, bound=True))
     check_for_team(planned.list_plans(), planned.resolved, caller, services)

@@ -63,7 +63,7 @@ def read_table(
     readers = [_find_reader(name, matched) for name in columns]
     unknown = [name for name, read in zip(columns, readers, strict=True) if read is None and name not in LIVE]
     searches = _load_searches(query, page, matched, stores)
-    shower = _PageShower(columns, readers, matched, caller, query.group == _OF_SET, searches)
+    shower = _PageShower(columns, readers, matched, query.group == _OF_SET, searches)
     words = {} if tracker is None else _list_words(columns, page, matched, stores, tracker)
     return {
         "objectives": [show_objective(objective) for objective in matched.objectives],
@@ -73,7 +73,7 @@ def read_table(
         "lines": len(lines),
         "columns": columns,
         "available": available,
-        "rows": [shower.show(line, words.get(line.rows[0].name, _NO_WORDS)) for line in page],
+        "rows": [shower.show(caller, line, words.get(line.rows[0].name, _NO_WORDS)) for line in page],
         "notes": [*matched.notes, *(_describe_unknown(name, matched.columns) for name in unknown)],
     }
 
@@ -156,11 +156,10 @@ class _PageShower:
     columns: Sequence[str]
     readers: Sequence[Reader | None]
     matched: MatchedRows
-    caller: Caller
     of_sets: bool  # groups are sets
     searches: Mapping[int, SearchRecord]  # by the keys of sets; empty: no line is a set
 
-    def show(self, line: Line, words: LiveWords) -> wire.TableLine:
+    def show(self, caller: Caller, line: Line, words: LiveWords) -> wire.TableLine:
         cells = list(_list_cells(line, self.columns, self.readers))
         outcomes = [self.matched.sources.outcomes[row.name] for row in line.rows]
         first = outcomes[0]
@@ -175,12 +174,12 @@ class _PageShower:
             "user": first.user,
             "team_project": first.team_project,
             "may_change": all(
-                may_change_record(self.caller, user, project)
+                may_change_record(caller, user, project)
                 for user, project in {(outcome.user, outcome.team_project) for outcome in outcomes}
             ),
             "state": self._find_state(line, search),
             "progress": words.progress,
-            "latest": words.latest if search is None else describe_search(search, (), self.caller.user),
+            "latest": words.latest if search is None else describe_search(search, (), caller.user),
             "cells": [_show_value(cell.value) for cell in cells],
             "mixed": [place for place, cell in enumerate(cells) if cell.is_mixed],
         }

@@ -55,7 +55,8 @@ def kept(fake_server: FakeServer) -> FakeServer:
         make_block("media", runs=["4"], name="s", step=3),
     ]
     table = {"objectives": [], "total": 1, "archived": 0, "matched": 1, "lines": 1, "columns": ["lr"], "available": []}
-    line = {"id": "4", "group": "", "count": 1, "open": False, "inside": False, "state": "FINISHED", "mixed": []}
+    line = {"id": "4", "group": "", "count": 1, "ended": 1, "open": False, "inside": False, "state": "FINISHED"}
+    line |= {"user": "paul", "team_project": None, "may_change": True, "progress": None, "latest": "", "mixed": []}
     media = {"name": "s", "kind": "picture", "items": ITEMS}
     fake_server.answers |= {
         "GET /reports": (200, {"reports": [SUMMARY]}),
