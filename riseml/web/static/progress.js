@@ -52,7 +52,7 @@ export function makeProgress(view) {
 export function makeRemarks({ id, remarks, diagnosis }) {
   const rows = (remarks ?? []).map(({ job, text, since }) => make("li", {}, `${job === null ? "" : `${id}.${job}: `}${text}`, since && [", since ", makeAge(since)]));
   if (diagnosis && !remarks?.some(({ text }) => text.includes(diagnosis.sentence))) {
-    rows.push(make("li", {}, `Diagnosis (${diagnosis.certainty}): ${diagnosis.sentence}, `, makeAge(diagnosis.time), " ago"));
+    rows.push(make("li", {}, `Diagnosis (${diagnosis.certainty}): ${diagnosis.sentence}, `, makeAge(diagnosis.time)));
   }
   if (!rows.length) return null;
   return make("ul", { class: "remarks", role: "status" }, rows);
