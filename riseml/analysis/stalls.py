@@ -9,7 +9,9 @@ read in an event file. Lines that say that a job waits are none. The rules:
 - **A rhythm must be known first**: the signs so far must span as much time as the silence that would be a stall. So a
   program that prints its settings and then computes for hours has no stall, nor has one that prints at its 1st, 10th,
   100th and 1000th step.
-- Time in which the server cannot see output (a host that does not answer, a log that is full) counts as no silence.
+- Time in which the server cannot see output (a host that does not answer, a log that is full) counts as no silence,
+  nor does as much time after it, in which the output may still come. A host that is away for seconds again and again,
+  as a loaded one is, hides no stall for longer than that.
 - `after` in riseml.yml takes the place of all that for the run as a whole, from its start on.
 
 A run has the signs of all of its jobs together: in many gangs one rank alone prints. A single rank stalls only by a
@@ -83,9 +85,15 @@ def add_sign(rhythm: Rhythm, at: float, *, opens_pause: bool = False) -> Rhythm:
     return Rhythm(rhythm.last + passed, rhythm.span + passed, gap, pause, rhythm.signs + 1, opens_pause)
 
 
-def skip_time(rhythm: Rhythm, at: float) -> Rhythm:
-    """Return the rhythm after time in which nothing could be seen."""
-    return replace(rhythm, last=max(rhythm.last, at))
+def skip_time(rhythm: Rhythm, unseen: float, at: float) -> Rhythm:
+    """Return the rhythm after time in which nothing could be seen.
+
+    Args:
+        rhythm: so far.
+        unseen: seconds.
+        at: when they ended.
+    """
+    return replace(rhythm, last=max(rhythm.last, min(at, rhythm.last + 2 * unseen)))
 
 
 def find_patience(rhythm: Rhythm, least: float = SHORTEST) -> float | None:

@@ -153,7 +153,8 @@ def _find_ranks(samples: _Samples) -> tuple[RankFinding, ...]:
 
 
 def _find_rank(name: str, processes: Sequence[ProcessStacks], last: Iterable[ProcessStacks]) -> RankFinding:
-    looks = [_look_at(process) for process in processes]
+    # A loaded machine reads the stacks of a process too late now and then: that is no other place.
+    looks = [_look_at(process) for process in processes if not process.trouble] or list(map(_look_at, processes))
     chosen, count = Counter(look.key for look in looks).most_common(1)[0]
     look = next(look for look in reversed(looks) if look.key == chosen)
     process = processes[-1]

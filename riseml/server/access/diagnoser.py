@@ -34,6 +34,7 @@ from riseml.store.samples.sample_rows import AMOUNTS, Span
 from riseml.store.samples.sample_store import SampleStore
 
 _SAMPLES = 3
+_MOST_TRIES = 6  # looks, with those at which no job could be read
 _PAUSE = 3.0  # seconds between two of them
 _MOST_AT_ONCE = 2  # experiments that are looked at
 _RECENT = 60  # seconds: older samples of use say nothing
@@ -87,7 +88,7 @@ class Diagnoser:
         """
         if not any(job.state is State.RUNNING for job in experiment.gang):
             name = experiment_name(experiment.number, experiment.sub)
-            raise Conflict(f"{name} runs no job", f"`riseml status {name}`")
+            raise Conflict(f"{name} runs no job", f"`riseml status {name}` says what became of its jobs")
         return self._diagnose(experiment, _NO_SILENCE, by_stall=False)[1]
 
     def find_last(self, experiment: Experiment) -> wire.DiagnosisView | None:
@@ -119,8 +120,10 @@ class Diagnoser:
         unread: dict[str, str] = {}
         title = f"{experiment_name(experiment.number, experiment.sub)}."
         jobs = [job for job in experiment.gang if job.state is State.RUNNING and job.part is not JobDuty.WATCHES]
-        for number in range(_SAMPLES):
-            if number:
+        for attempt in range(_MOST_TRIES):
+            if len(samples) == _SAMPLES:
+                break
+            if attempt:
                 self._never.wait(self._pause)
             for_all = self._try_read(experiment, jobs)
             if isinstance(for_all, RisemlError):

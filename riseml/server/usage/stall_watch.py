@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import field, replace
 
 from riseml.analysis.stalls import (
     Rhythm,
@@ -48,16 +49,23 @@ class KnownStall:
         return f"{describe_stall(self.stall)}{': ' if self.sentence else ''}{self.sentence}"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _StallCase:
-    """The stalls of an experiment at this moment."""
+    """The stalls of an experiment at this moment, and what is found out about them."""
 
     stalls: tuple[Stall, ...] = ()
-    jobs: frozenset[JobName | None] = frozenset()  # those of the diagnosis
+    signs: Mapping[JobName | None, int] = field(
+        default_factory=dict
+    )  # of the run and of each job, when the case was made
+    jobs: frozenset[JobName | None] = frozenset()  # those of the diagnosis; empty: it is about an earlier stall
     diagnosis: Future[StallDiagnosis] | None = None  # None: its rule wants none
     silent: float = 0.0  # seconds of silence when it began
-
     earlier: StallDiagnosis | None = None  # the last answer, while the next one is found out
+
+    @property
+    def is_open(self) -> bool:
+        """True while a diagnosis goes on."""
+        return self.diagnosis is not None and not self.diagnosis.done()
 
     @property
     def answer(self) -> StallDiagnosis | None:
@@ -71,20 +79,28 @@ class _StallCase:
         work."""
         answer = self.answer
         if answer is None:
-            is_open = self.diagnosis is not None and not self.diagnosis.done()
-            return () if is_open else tuple(KnownStall(stall, "") for stall in self.stalls)
+            return () if self.is_open else tuple(KnownStall(stall, "") for stall in self.stalls)
         if answer.cause is StallCause.WORKS:
             return ()
         return tuple(KnownStall(stall, answer.sentence) for stall in self.stalls)
 
 
+_NO_CASE = _StallCase()
+
+
 @dataclass(slots=True)
 class _RunRhythm:
-    """The signs of one attempt of an experiment."""
+    """The signs of one attempt of an experiment, and its stalls."""
 
     attempt: int
+    looked: float  # when the watch looked last
     run: Rhythm
-    jobs: dict[JobKey, Rhythm]
+    jobs: dict[JobKey, Rhythm] = field(default_factory=dict)
+    case: _StallCase = _NO_CASE
+
+    def count_signs(self) -> dict[JobName | None, int]:
+        """Return how many signs the run, as None, and each of its jobs have given."""
+        return {None: self.run.signs, **{key.job: rhythm.signs for key, rhythm in self.jobs.items()}}
 
 
 class StallWatch:
@@ -104,7 +120,6 @@ class StallWatch:
         self._clock = clock
         self._lock = threading.Lock()
         self._runs: dict[int, _RunRhythm] = {}
-        self._cases: dict[int, _StallCase] = {}
 
     def note_frames(self, key: JobKey, frames: Sequence[Frame]) -> None:
         """Take the next output of a job for a sign of life, unless it only says that something waits."""
@@ -130,54 +145,67 @@ class StallWatch:
         watched = {experiment.id: experiment for experiment in world.experiments if _is_watched(experiment)}
         with self._lock:
             self._runs = {identity: run for identity, run in self._runs.items() if identity in watched}
-            self._cases = {identity: self._judge(experiment, hosts) for identity, experiment in watched.items()}
+            for experiment in watched.values():
+                self._judge(experiment, hosts)
             return dict(self._list_ends(watched))
 
     def list_stalls(self, experiment: int) -> tuple[KnownStall, ...]:
         """Return the stalls of an experiment, as of the last pass of the loop."""
         with self._lock:
-            case = self._cases.get(experiment)
-        return () if case is None else case.list_known()
+            followed = self._runs.get(experiment)
+        return () if followed is None else followed.case.list_known()
 
     def _list_ends(self, watched: Mapping[int, Experiment]) -> Iterator[tuple[int, str]]:
-        for identity, case in self._cases.items():
-            stalls = case.list_known() if watched[identity].plan.policy.stall.then in _ENDS else ()
+        for identity, followed in self._runs.items():
+            stalls = followed.case.list_known() if watched[identity].plan.policy.stall.then in _ENDS else ()
             if stalls and stalls[0].stall.job is None:
                 yield identity, str(stalls[0])
 
-    def _judge(self, experiment: Experiment, hosts: Mapping[HostName, HostObservation]) -> _StallCase:
-        """Return the stalls of an experiment, and begin a diagnosis when another rank has stopped since the last one,
-        or the silence is twice as long."""
+    def _judge(self, experiment: Experiment, hosts: Mapping[HostName, HostObservation]) -> None:
+        """Find the stalls of an experiment, and begin a diagnosis when another rank has stopped since the last one, or
+        the silence is twice as long. An experiment has one diagnosis at a time."""
         stalls = self._look(experiment, hosts)
-        before = self._cases.get(experiment.id, _StallCase())
+        followed = self._runs[experiment.id]
+        before = followed.case
+        signs = followed.count_signs()
+        if not stalls:
+            followed.case = _StallCase(diagnosis=before.diagnosis) if before.is_open else _NO_CASE
+            return
+        if experiment.plan.policy.stall.then is StallRule.REMARK:
+            followed.case = _StallCase(stalls, signs)
+            return
         jobs = frozenset(stall.job for stall in stalls)
-        if not stalls or experiment.plan.policy.stall.then is StallRule.REMARK:
-            return _StallCase(stalls)
         longest = max(stall.silent for stall in stalls)
-        if before.diagnosis is not None:
-            is_new = not jobs <= before.jobs or longest >= _AGAIN * before.silent
-            if not before.diagnosis.done() or not is_new:
-                return _StallCase(stalls, before.jobs, before.diagnosis, before.silent, before.earlier)
+        is_known = before.diagnosis is not None and jobs <= before.jobs and longest < _AGAIN * before.silent
+        if before.is_open or is_known:
+            followed.case = replace(before, stalls=stalls, signs=signs)
+            return
         now = self._clock()
-        silent = {key.job: now - rhythm.last for key, rhythm in self._runs[experiment.id].jobs.items()}
-        return _StallCase(stalls, jobs, self._diagnose(experiment, silent), longest, before.answer)
+        silent = {key.job: now - rhythm.last for key, rhythm in followed.jobs.items()}
+        earlier = before.answer if before.jobs else None
+        followed.case = _StallCase(stalls, signs, jobs, self._diagnose(experiment, silent), longest, earlier)
 
     def _look(self, experiment: Experiment, hosts: Mapping[HostName, HostObservation]) -> tuple[Stall, ...]:
+        """Take the time that has passed into the rhythms of an experiment, and return its stalls."""
         now = self._clock()
         jobs = [job for job in experiment.gang if job.state is State.RUNNING and job.part is not JobDuty.WATCHES]
         attempt = max(job.attempt for job in experiment.gang)
         followed = self._runs.get(experiment.id)
         if followed is None or followed.attempt != attempt:
-            followed = self._runs[experiment.id] = _RunRhythm(attempt, Rhythm(now), {})
+            followed = self._runs[experiment.id] = _RunRhythm(attempt, now, Rhythm(now))
+        passed, followed.looked = now - followed.looked, now
         keys = {experiment.key_of(job): job for job in jobs}
         followed.jobs = {key: followed.jobs.get(key, Rhythm(now)) for key in keys}
         unseen = [key for key, job in keys.items() if not self._is_seen(key, job, hosts)]
         for key in unseen:
-            followed.jobs[key] = skip_time(followed.jobs[key], now)
+            followed.jobs[key] = skip_time(followed.jobs[key], passed, now)
         if unseen or not keys:
-            followed.run = skip_time(followed.run, now)
+            followed.run = skip_time(followed.run, passed, now)
+        if not keys or any(map(self._is_log_full, keys)):
+            return ()
         rhythms = {key.job: rhythm for key, rhythm in followed.jobs.items()}
-        return find_stalls(followed.run, rhythms, now, experiment.plan.policy.stall.after) if keys else ()
+        stalls = find_stalls(followed.run, rhythms, now, experiment.plan.policy.stall.after)
+        return _keep_lasting(stalls, followed)
 
     def _is_seen(self, key: JobKey, job: Job, hosts: Mapping[HostName, HostObservation]) -> bool:
         host = None if job.host is None else hosts.get(job.host)
@@ -186,6 +214,20 @@ class StallWatch:
 
 _AGAIN = 2.0  # times the silence of the last diagnosis after which the next one follows
 _ENDS = frozenset({StallRule.RETRY, StallRule.FAIL})
+
+
+def _keep_lasting(stalls: tuple[Stall, ...], followed: _RunRhythm) -> tuple[Stall, ...]:
+    """Return the stalls with those before that no sign has ended: a host that does not answer hides them, and they go
+    on."""
+    signs = followed.count_signs()
+    stalled = {stall.job for stall in stalls}
+    lasting = [
+        stall
+        for stall in followed.case.stalls
+        if stall.job in signs and signs[stall.job] == followed.case.signs[stall.job] and stall.job not in stalled
+    ]
+    of_run = [stall for stall in (*stalls, *lasting) if stall.job is None]
+    return tuple(of_run or (*stalls, *lasting))
 
 
 def _is_watched(experiment: Experiment) -> bool:

@@ -150,7 +150,7 @@ def test_silence_after_hours_of_a_rhythm_is_a_stall(
 @given(seed=st.integers(0, 2**32), blind=st.floats(1, DAY))
 def test_time_in_which_nothing_could_be_seen_is_no_silence(seed: int, blind: float) -> None:
     rhythm, now, _ = play(list_beats(steady(random.Random(seed)), 4 * 3600))
-    later = skip_time(rhythm, now + blind)
+    later = skip_time(rhythm, blind, now + blind)
     assert find_patience(later) == find_patience(rhythm)
     assert find_stalls(later, {}, now + blind + SHORTEST - 1) == ()
     assert add_sign(later, now + blind + 1).gap == max(rhythm.gap, 1.0) or rhythm.is_in_pause

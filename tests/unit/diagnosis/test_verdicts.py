@@ -189,6 +189,9 @@ def test_what_moves_is_at_work_and_one_sample_is_a_possibility() -> None:
     assert diagnose(steps).cause is StallCause.WORKS
     assert diagnose(repeat_sample(*workers(REDUCE, DATA), times=1)).certainty is Certainty.POSSIBLE
     assert diagnose(repeat_sample(*workers(REDUCE, DATA))).certainty is Certainty.LIKELY
+    unread = [replace(process, threads=(), trouble="its stacks could not be read in time") for process in steps[2]]
+    told = diagnose([steps[2], unread, steps[2]])
+    assert told.sentence == "train: it waits in spin (train.py:12) (2 of 2 samples)"
     brief = make_process("train", SAVE, "D")
     assert diagnose([[brief], [replace(brief, state="S")]]).cause is StallCause.FILE
 

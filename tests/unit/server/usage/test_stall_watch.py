@@ -119,6 +119,34 @@ def test_what_the_server_cannot_see_is_no_silence() -> None:
     assert scene.look(600) == {}
 
 
+def test_a_host_that_is_away_for_moments_hides_no_stall() -> None:
+    """A loaded engine is late again and again: the answer of a diagnosis must not be lost for that."""
+    scene = Scene(make_running(StallSection(60.0, StallRule.DUMP), "train"))
+    for _ in range(20):
+        scene.host = SEEN
+        scene.look(11)
+        scene.host = SILENT
+        scene.look(4)
+    assert len(scene.asked) == 1, "one diagnosis at a time"
+    scene.answer(StallCause.BUSY, "it spins")
+    for host in (SILENT, SEEN, SILENT):
+        scene.host = host
+        scene.look(1)
+        assert [known.sentence for known in scene.watch.list_stalls(1)] == ["it spins"]
+
+
+def test_a_diagnosis_that_a_sign_overtakes_is_not_told_and_the_next_one_waits_for_its_end() -> None:
+    scene = Scene(make_running(StallSection(60.0, StallRule.FAIL), "train"))
+    scene.look(61)
+    scene.say("train")
+    assert (scene.look(1), scene.look(61)) == ({}, {})
+    assert (len(scene.asked), scene.count()) == (1, 0)
+    scene.answer(StallCause.BUSY, "it spun before the sign")
+    assert (scene.look(1), len(scene.asked), scene.count()) == ({}, 2, 0)
+    scene.answer(StallCause.NETWORK, "it reads")
+    assert scene.look(1)[1].endswith(": it reads")
+
+
 def test_another_attempt_begins_with_another_rhythm_and_what_has_ended_has_none() -> None:
     rule = StallSection(60.0, StallRule.FAIL)
     scene = Scene(make_running(rule, "train"))
