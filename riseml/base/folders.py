@@ -7,13 +7,14 @@ import os
 import pwd
 import stat
 from collections.abc import Collection, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from riseml.base.errors import Refused, UsageError
 
 _ROOT = 0  # root, who may change everything anyway
 _MOST_LINKS = 40  # links of one path, as in the kernel
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PASSAGE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC  # Linux: also where listing is refused
 _HOME_HINT = "name a folder of your own in RISEML_HOME"
 
 
@@ -98,6 +99,32 @@ def open_folder(parent: int, name: str, mode: int) -> int:
     with contextlib.suppress(FileExistsError):  # another process was faster
         os.mkdir(name, mode, dir_fd=parent)
     return os.open(name, _FOLDER, dir_fd=parent)
+
+
+def is_absent(root: Path, below: PurePosixPath) -> bool:
+    """Return True when there certainly is nothing at a path below a root.
+
+    No link below the root is followed, because whoever made it could learn by the answer what is elsewhere: what is
+    behind a link, or in a folder that may not be entered, counts as there.
+    """
+    try:
+        folder = os.open(root, _PASSAGE)
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    with contextlib.ExitStack() as opened:
+        opened.callback(os.close, folder)
+        for left, part in zip(range(len(below.parts) - 1, -1, -1), below.parts, strict=True):
+            try:
+                status = os.stat(part, dir_fd=folder, follow_symlinks=False)
+                if not left or stat.S_ISLNK(status.st_mode):
+                    return False
+                folder = os.open(part, _PASSAGE | os.O_NOFOLLOW, dir_fd=folder)
+            except (FileNotFoundError, NotADirectoryError):
+                return True
+            except OSError:
+                return False
+            opened.callback(os.close, folder)
+    return False
 
 
 def check_home(home: Path) -> None:

@@ -5,10 +5,10 @@ It follows from the store and the hosts alone, so that a server that starts goes
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from riseml.base.folders import is_absent
 from riseml.base.states import SENTENCES, TERMINAL
 from riseml.control.observation import PredecessorObservation
 from riseml.control.predecessors import may_await_others
@@ -81,7 +81,7 @@ def is_missing(source: InputFolder, hosts: HostSet) -> bool:
     root = hosts.find_target(None).roots.output
     if not isinstance(root, str) or not any(map(hosts.is_this_machine, hosts.names)):
         return False
-    return not os.path.lexists(Path(root, source.folder, source.path))
+    return is_absent(Path(root), PurePosixPath(source.folder, source.path))
 
 
 def describe_missing(source: InputFolder) -> str:

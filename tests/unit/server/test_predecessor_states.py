@@ -111,3 +111,13 @@ def test_an_input_is_missed_once_all_have_ended_and_only_where_the_server_sees_o
     assert find_lost_inputs(world, goes_on, hosts) == {}
     (folder / "model").mkdir(parents=True)
     assert find_lost_inputs(world, seen, hosts) == find_lost_inputs(whole, seen, hosts) == {}
+    (folder / "model").rmdir()
+    for target in (tmp_path, tmp_path / "nothing"):
+        (folder / "link").symlink_to(target)
+        behind = World((wait_for(predecessor, replace(PLAN, inputs=(replace(source, path="link/missing"),))),))
+        assert find_lost_inputs(behind, seen, hosts) == {}, "the server looks through no link of a job"
+        (folder / "link").unlink()
+    (folder / "model").touch()
+    assert find_lost_inputs(world, seen, hosts) == {}
+    below = World((wait_for(predecessor, replace(PLAN, inputs=(replace(source, path="model/file"),))),))
+    assert 99 in find_lost_inputs(below, seen, hosts)
