@@ -55,9 +55,9 @@ def find_lost_predecessor(experiment: Experiment, observation: Observation) -> V
         observed = observation.predecessors.get(predecessor)
         if observed is not None and not predecessor.accepts_any_end and observed.state in TERMINAL - {State.FINISHED}:
             name = name_predecessor(experiment, predecessor)
-            message = f"it has waited for {name}, which {observed.state.value}" + (
-                f": {observed.message}" if observed.message else ""
-            )
+            message = f"it has waited for {name}, which {observed.state.value}"
+            if observed.message and name != OUTSIDE:
+                message += f": {observed.message}"
             return Verdict(State.FAILED, Reason.PREDECESSOR, observation.now, message=message)
     lost = observation.lost_inputs.get(experiment.id)
     if lost is not None and not list_awaited(experiment, observation):

@@ -146,3 +146,14 @@ def test_who_sees_an_experiment_reads_no_name_that_is_hidden_from_them(pair: Sim
     anna = Caller(Owner("anna", 1001, 1001), Role.MEMBER, Scope.RUN, (("vision", Role.MEMBER),))
     told = explain_experiment(replace(pair.world(), reader=anna), pair.observe(), shared)
     assert (told["summary"], told["blockers"][0]["by"]) == ("it waits for another user's experiment", [])
+
+
+def test_what_became_of_a_hidden_experiment_is_told_without_its_reason() -> None:
+    simulation = make_simulation(NEEDS_ALL)
+    simulation.submit(make_experiment(1, make_plan("train")))
+    simulation.submit(replace(make_waiter(2, FIRST), team_project="vision"))
+    simulation.settle()
+    simulation.exit(1, "train", 3)
+    simulation.settle()
+    expected = f"it has waited for {OUTSIDE}, which FAILED"
+    assert describe(simulation, 2) == (State.FAILED, Reason.PREDECESSOR, expected)
