@@ -20,6 +20,7 @@ import yaml
 
 from riseml.base.errors import UsageError
 from riseml.base.names import parse_id
+from riseml.spec.scalars.texts import is_valid_text
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -67,6 +68,7 @@ _LEAVES: Mapping[str, PieceKind] = {  # by the type of a token without others in
     "fence": "fence",
     "code_block": "fence",
 }
+_MOST_BITS = 1024  # of a number: Python writes no number of any length in digits
 _WEB = re.compile(r"(https?://|/(?![/\\])|#)", re.IGNORECASE)
 
 
@@ -205,7 +207,8 @@ def _parse_keys(kind: str, body: str) -> dict[str, object]:
         raise UsageError(f"{kind}: write lines such as `runs: [4, 5]`; the keys are {keys}")
     for key in values:
         if key not in _KEYS[kind]:
-            raise UsageError(f"{kind}: there is no key {str(key)[:80]!r}; the keys are {keys}")
+            named = f"no key {key[:80]!r}" if isinstance(key, str) else "no such key"
+            raise UsageError(f"{kind}: there is {named}; the keys are {keys}")
     for key in _NEEDED[kind]:
         if values.get(key) in (None, "", []):
             raise UsageError(f"{kind}: `{key}` is missing")
@@ -243,6 +246,12 @@ def _read_words(kind: str, key: str, value: object, most: int) -> list[str]:
 
 
 def _read_word(kind: str, key: str, value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)) or len(str(value)) > _LONGEST_WORD:
+    is_huge = isinstance(value, int) and value.bit_length() > _MOST_BITS
+    if isinstance(value, bool) or is_huge or not isinstance(value, (str, int, float)):
         raise UsageError(f"{kind}: `{key}` is a text of at most {_LONGEST_WORD} characters, or a list of such")
-    return str(value)
+    word = str(value)
+    if len(word) > _LONGEST_WORD:
+        raise UsageError(f"{kind}: `{key}` has {len(word):,} characters; at most {_LONGEST_WORD} are shown")
+    if not is_valid_text(word):
+        raise UsageError(f"{kind}: `{key}` contains an invalid character (NUL or half a surrogate pair)")
+    return word

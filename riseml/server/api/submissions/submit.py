@@ -37,6 +37,7 @@ from riseml.server.services import Services
 from riseml.spec.config.loader import Overrides, load_config
 from riseml.spec.config.resolved import resolve_config
 from riseml.spec.config.types import SEED, Parameter, Resources, Spec, Train
+from riseml.spec.scalars.texts import is_valid_text
 from riseml.store.insertion import NewExperiments, NewSearch
 from riseml.store.secret_store import SecretOwner
 
@@ -181,7 +182,7 @@ def _find_pinned_images(submission: wire.Submission, plans: Sequence[Plan]) -> R
 
 
 def check_text(value: object) -> None:
-    """Refuse NUL characters anywhere in a request: no process and no PostgreSQL accepts them.
+    """Refuse NUL characters and halves of surrogate pairs anywhere in a request: no process and no store accepts them.
 
     Raises:
         UsageError: there is one.
@@ -190,6 +191,8 @@ def check_text(value: object) -> None:
         case str():
             if "\0" in value:
                 raise UsageError("the request holds a NUL character", "leave it out: no process can be given one")
+            if not is_valid_text(value):
+                raise UsageError("the request holds half of a character (of a surrogate pair)", "send it as UTF-8")
         case dict():
             check_text(list(value))
             check_text(list(value.values()))

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import pytest
 
 from tests.support.callers import ME
 from tests.unit.server.api.conftest import say
 
+HALF = "the request holds half of a character (of a surrogate pair)"
 CHART = "```chart\nruns: [1, 2.1, 2, 99, someone.4]\nmetric: loss\n```\n"
 
 
 def save(client: httpx.Client, **request: object) -> httpx.Response:
-    return client.post("/v1/reports", json={"name": "sweep", "text": f"# It works\n\n{CHART}", **request})
+    return post(client, "/v1/reports", {"name": "sweep", "text": f"# It works\n\n{CHART}", **request})
+
+
+def post(client: httpx.Client, path: str, request: dict[str, object]) -> httpx.Response:
+    """Send a request, also one with characters that UTF-8 does not have."""
+    return client.post(path, content=json.dumps(request), headers={"Content-Type": "application/json"})
 
 
 def test_a_report_is_saved_read_listed_and_removed(client: httpx.Client) -> None:
@@ -47,6 +55,8 @@ def test_a_report_is_saved_read_listed_and_removed(client: httpx.Client) -> None
         ({"text": ""}, 400, "the report is empty"),
         ({"text": "```chart\nruns: 1\n```"}, 400, "line 1: chart: `metric` is missing"),
         ({"text": "a\0"}, 400, "the request holds a NUL character"),
+        ({"text": "a \ud800"}, 400, HALF),
+        ({"project": "\ud800"}, 400, HALF),
         ({"name": "No Name"}, 400, "'No Name' is no name of a report"),
         ({"name": "paul.sweep"}, 404, "there is no report paul.sweep"),
         ({"name": "gone", "version": 4}, 404, "there is no report gone"),
@@ -62,7 +72,7 @@ def test_what_is_no_report_is_refused_in_words(
 
 def test_a_text_is_shown_before_it_is_saved(client: httpx.Client) -> None:
     def preview(text: str, **more: str) -> httpx.Response:
-        return client.post("/v1/reports/preview", json={"text": text, **more})
+        return post(client, "/v1/reports/preview", {"text": text, **more})
 
     blocks = preview("a\n\n```chart\nruns: 1\n```\n").json()["blocks"]
     assert [(block["kind"], block["problem"]) for block in blocks] == [
@@ -72,3 +82,5 @@ def test_a_text_is_shown_before_it_is_saved(client: httpx.Client) -> None:
     assert preview(CHART, name="someone.sweep").json()["blocks"][0]["runs"] == [], "IDs are those of the author"
     assert preview("").json() == {"blocks": []}
     assert preview("x" * 60_000).status_code == 400
+    assert preview("# \ud800").status_code == 400
+    assert preview('```chart\nruns: 1\nmetric: "\\ud800"\n```').json()["blocks"][0]["kind"] == "problem"
