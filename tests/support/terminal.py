@@ -85,7 +85,7 @@ class Terminal:
 
     def _read(self, seconds: float) -> bool:
         """Read what there is within some seconds; return False at the end."""
-        if not select.select([self._terminal], [], [], max(0.0, seconds))[0]:
+        if not _await_output(self._terminal, seconds):
             return True
         try:
             text = self._decoder.decode(os.read(self._terminal, 65536))
@@ -125,6 +125,16 @@ def open_terminal(
 def set_size(terminal: int, columns: int, rows: int) -> None:
     """Give a terminal a size; the command that has it gets SIGWINCH."""
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def _await_output(terminal: int, seconds: float) -> bool:
+    """Return True when there is something to read within some seconds.
+
+    `select` takes no descriptor above 1,023, which a process of many tests may have.
+    """
+    poll = select.poll()
+    poll.register(terminal, select.POLLIN)
+    return bool(poll.poll(max(0, round(seconds * 1000))))
 
 
 def _read_to_end(terminal: int) -> bytes:
@@ -180,8 +190,7 @@ class TerminalSession:
         end = time.monotonic() + DEADLINE
         wanted = text.encode()
         while wanted not in self.shown:
-            ready, _, _ = select.select([self._ours], [], [], max(0.0, end - time.monotonic()))
-            assert ready, f"{text!r} was not shown: {self.shown!r}"
+            assert _await_output(self._ours, end - time.monotonic()), f"{text!r} was not shown: {self.shown!r}"
             try:
                 self.shown += os.read(self._ours, 65536)
             except OSError:  # EIO: the last process that had the terminal has ended
