@@ -12,8 +12,8 @@ from scripts.team_demo import ENCODED, SECRET, run_demo
 from tests.real.pool.engines import EngineHost
 from tests.support.waiting import DEADLINE
 
-# three jobs for each member instead of four, and one epoch: they take most of the time
-SHORT = "-p epochs=1 --set train.tensorflow.distributed.worker=2"
+# three jobs for each member instead of four; a training goes on until the quota that it uses was seen
+SHORT = "-p epochs=3 --set train.tensorflow.distributed.worker=2"
 
 
 def test_a_team_trains_on_two_machines(engines: tuple[EngineHost, ...], engine_url: str) -> None:
