@@ -104,26 +104,23 @@ def open_folder(parent: int, name: str, mode: int) -> int:
 def is_absent(root: Path, below: PurePosixPath) -> bool:
     """Return True when there certainly is nothing at a path below a root.
 
-    No link below the root is followed, because whoever made it could learn by the answer what is elsewhere: what is
-    behind a link, or in a folder that may not be entered, counts as there.
+    No link below the root is followed, because the job that made it would learn from the answer what is elsewhere: what
+    is behind a link, or in a folder that may not be entered, counts as there.
     """
     try:
-        folder = os.open(root, _PASSAGE)
-    except OSError as error:
-        return isinstance(error, FileNotFoundError)
-    with contextlib.ExitStack() as opened:
-        opened.callback(os.close, folder)
-        for left, part in zip(range(len(below.parts) - 1, -1, -1), below.parts, strict=True):
-            try:
-                status = os.stat(part, dir_fd=folder, follow_symlinks=False)
-                if not left or stat.S_ISLNK(status.st_mode):
+        with contextlib.ExitStack() as opened:
+            folder = os.open(root, _PASSAGE)
+            opened.callback(os.close, folder)
+            for part in below.parts[:-1]:
+                if stat.S_ISLNK(os.stat(part, dir_fd=folder, follow_symlinks=False).st_mode):
                     return False
                 folder = os.open(part, _PASSAGE | os.O_NOFOLLOW, dir_fd=folder)
-            except (FileNotFoundError, NotADirectoryError):
-                return True
-            except OSError:
-                return False
-            opened.callback(os.close, folder)
+                opened.callback(os.close, folder)
+            os.stat(below.name, dir_fd=folder, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
     return False
 
 
