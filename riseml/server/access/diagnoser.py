@@ -11,7 +11,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
@@ -115,23 +115,33 @@ class Diagnoser:
         return diagnosis, view
 
     def _read_samples(self, experiment: Experiment) -> tuple[list[Sequence[ProcessStacks]], dict[str, str]]:
-        """Return the processes of all jobs a few times, and why those of a job could not be read."""
+        """Return the processes of all jobs a few times, and why those of a job could not be read even once."""
         samples: list[Sequence[ProcessStacks]] = []
         unread: dict[str, str] = {}
         title = f"{experiment_name(experiment.number, experiment.sub)}."
         jobs = [job for job in experiment.gang if job.state is State.RUNNING and job.part is not JobDuty.WATCHES]
+        for answer in self._look_repeatedly(experiment, jobs):
+            if isinstance(answer, RisemlError):
+                unread |= dict.fromkeys((str(job.name) for job in jobs), answer.message)
+                continue
+            unread |= {stacks.title.removeprefix(title): stacks.trouble for stacks in answer if stacks.trouble}
+            samples.append([process for stacks in answer for process in stacks.processes])
+        was_read = {process.job for sample in samples for process in sample}
+        return samples, {job: why for job, why in unread.items() if job not in was_read}
+
+    def _look_repeatedly(
+        self, experiment: Experiment, jobs: Sequence[Job]
+    ) -> Iterator[Sequence[JobStacks] | RisemlError]:
+        """Yield what each look shows, until enough of them have shown something."""
+        wanted_samples = _SAMPLES
         for attempt in range(_MOST_TRIES):
-            if len(samples) == _SAMPLES:
-                break
             if attempt:
                 self._never.wait(self._pause)
-            for_all = self._try_read(experiment, jobs)
-            if isinstance(for_all, RisemlError):
-                unread |= dict.fromkeys((str(job.name) for job in jobs), for_all.message)
-                continue
-            unread |= {stacks.title.removeprefix(title): stacks.trouble for stacks in for_all if stacks.trouble}
-            samples.append([process for stacks in for_all for process in stacks.processes])
-        return samples, unread
+            answer = self._try_read(experiment, jobs)
+            yield answer
+            wanted_samples -= not isinstance(answer, RisemlError)
+            if not wanted_samples:
+                return
 
     def _try_read(self, experiment: Experiment, jobs: Sequence[Job]) -> Sequence[JobStacks] | RisemlError:
         try:

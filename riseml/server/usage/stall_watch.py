@@ -54,9 +54,7 @@ class _StallCase:
     """The stalls of an experiment at this moment, and what is found out about them."""
 
     stalls: tuple[Stall, ...] = ()
-    signs: Mapping[JobName | None, int] = field(
-        default_factory=dict
-    )  # of the run and of each job, when the case was made
+    signs: Mapping[JobName | None, int] = field(default_factory=dict)  # of the run (None) and of each job at that time
     jobs: frozenset[JobName | None] = frozenset()  # those of the diagnosis; empty: it is about an earlier stall
     diagnosis: Future[StallDiagnosis] | None = None  # None: its rule wants none
     silent: float = 0.0  # seconds of silence when it began

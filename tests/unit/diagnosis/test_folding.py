@@ -36,7 +36,7 @@ def make_process(
     """Return a process whose only thread has these frames."""
     threads = (ThreadStack("MainThread", pid, frames, is_idle=is_idle),) if frames else ()
     values = {"command": "python train.py", "state": "S", "threads": threads, **other}
-    return ProcessStacks(job, pid, parent, **values)  # type: ignore[arg-type]
+    return ProcessStacks(job, pid, parent, **values)  # type: ignore[arg-type]  # of several types
 
 
 def describe(*processes: ProcessStacks) -> str:
